@@ -1,0 +1,1 @@
+"""Stage 3: ids to padded tensors."""

@@ -1,0 +1,107 @@
+"""Pairs to padded tensors, prepared ahead of their use.
+
+Letters: B batch, S source length, T target length.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Sequence
+from dataclasses import dataclass
+from queue import SimpleQueue
+from threading import Event, Semaphore, Thread
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from dragoman.batches.store import EncodedPairs
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One batch of pairs as int64 tensors; short rows are filled up with pad_id on the right."""
+
+    src_BS: Tensor
+    tgt_in_BT: Tensor  # bos, then tgt without its eos
+    tgt_out_BT: Tensor  # tgt: what the decoder should say at each position
+    n_tgt_tokens: int  # positions of tgt_out that are not padding
+    indices: npt.NDArray[np.int64]  # which pairs these are, for messages
+
+    def to(self, device: torch.device) -> Batch:
+        """The batch on this device; the copy to a GPU does not wait."""
+        return Batch(
+            _copied(self.src_BS, device),
+            _copied(self.tgt_in_BT, device),
+            _copied(self.tgt_out_BT, device),
+            self.n_tgt_tokens,
+            self.indices,
+        )
+
+
+def make_batch(pairs: EncodedPairs, indices: npt.NDArray[np.int64], *, pad_id: int, bos_id: int) -> Batch:
+    """The batch of these pairs, whose sides end with eos."""
+    tgts = [pairs.tgt(i) for i in indices]
+    tgt_out_BT = pad_sequences(tgts, pad_id)
+    tgt_in_BT = torch.full_like(tgt_out_BT, bos_id)
+    tgt_in_BT[:, 1:] = tgt_out_BT[:, :-1]
+    tgt_in_BT[tgt_out_BT == pad_id] = pad_id  # where the shift has moved an eos into the padding
+    return Batch(
+        src_BS=pad_sequences([pairs.src(i) for i in indices], pad_id),
+        tgt_in_BT=tgt_in_BT,
+        tgt_out_BT=tgt_out_BT,
+        n_tgt_tokens=sum(len(tgt) for tgt in tgts),
+        indices=indices,
+    )
+
+
+def pad_sequences(sequences: Sequence[Sequence[int] | npt.NDArray[np.unsignedinteger[Any]]], pad_id: int) -> Tensor:
+    """An int64 tensor with one row per sequence, as wide as the longest, filled up with pad_id on the right."""
+    lens = np.array([len(sequence) for sequence in sequences])
+    rows = np.full((len(lens), lens.max()), pad_id, dtype=np.int64)
+    rows[np.arange(lens.max()) < lens[:, None]] = np.concatenate(sequences)
+    return torch.from_numpy(rows)
+
+
+def prefetch(items: Iterable[Item], depth: int = 4) -> Generator[Item, None, None]:
+    """The same items, up to `depth` of them prepared ahead by one background thread.
+
+    An exception of `items` is raised here, after the items before it. Closing the iterator, or
+    dropping it, ends the thread.
+    """
+    ready: SimpleQueue[tuple[Item] | BaseException | None] = SimpleQueue()
+    slots = Semaphore(depth - 1)  # one more item is taken up before the thread waits
+    is_closed = Event()
+
+    def work() -> None:
+        try:
+            for item in items:
+                ready.put((item,))
+                slots.acquire()
+                if is_closed.is_set():
+                    return
+            ready.put(None)
+        except BaseException as error:  # whatever it is, it belongs to the consumer
+            ready.put(error)
+
+    thread = Thread(target=work, name="dragoman-prefetch", daemon=True)
+    thread.start()
+    try:
+        while (result := ready.get()) is not None:
+            if isinstance(result, BaseException):
+                raise result
+            slots.release()
+            yield result[0]
+    finally:
+        is_closed.set()
+        slots.release()  # wakes the thread if it waits for room
+        thread.join()
+
+
+def _copied(tensor: Tensor, device: torch.device) -> Tensor:
+    if device.type == "cuda":
+        tensor = tensor.pin_memory()  # only pinned memory can be copied while the program goes on
+    return tensor.to(device, non_blocking=True)

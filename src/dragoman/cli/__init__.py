@@ -1,0 +1,1 @@
+"""The commands: parse, call a composer, format. Nothing imports this package."""

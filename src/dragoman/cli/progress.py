@@ -1,0 +1,104 @@
+"""How training looks in a terminal, and as plain lines where there is none."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+from rich.console import Console
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from dragoman.watch import Progress, Validation
+
+
+class Lines:
+    """A line per event on stderr."""
+
+    def note(self, text: str) -> None:
+        self._write(text)
+
+    def warn(self, text: str) -> None:
+        self._write(f"warning: {text}")
+
+    def progress(self, progress: Progress) -> None:
+        self._write(f"step {progress.step}/{progress.total_steps}  " + "  ".join(_parts(progress)))
+
+    def validated(self, validation: Validation) -> None:
+        self._write(_verdict(validation))
+
+    def _write(self, text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        pass
+
+
+class Screen(Lines):
+    """A progress bar that stays at the bottom, the other events above it."""
+
+    def __init__(self, console: Console) -> None:
+        self._live = Live(console=console, refresh_per_second=4, transient=False)
+
+    def progress(self, progress: Progress) -> None:
+        row = Table.grid(padding=(0, 2), expand=True)
+        row.add_column(no_wrap=True)
+        row.add_column(ratio=1)
+        row.add_column(no_wrap=True)
+        row.add_row(
+            Text(f"step {progress.step}/{progress.total_steps}"),
+            ProgressBar(total=progress.total_steps, completed=progress.step),
+            Text("  ".join(_parts(progress))),
+        )
+        self._live.update(row)
+
+    def _write(self, text: str) -> None:
+        self._live.console.print(text, highlight=False, markup=False)
+
+    def __enter__(self) -> Screen:
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._live.stop()
+
+
+def watcher() -> Lines:
+    """The screen if stderr is a terminal, plain lines otherwise."""
+    console = Console(stderr=True)
+    return Screen(console) if console.is_terminal else Lines()
+
+
+def duration(seconds: float) -> str:
+    """A length of time for people: 42s, 3m05s, 2h07m."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole}s"
+    if whole < 3600:
+        return f"{whole // 60}m{whole % 60:02d}s"
+    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
+
+
+def _parts(progress: Progress) -> list[str]:
+    parts = [
+        f"epoch {progress.epoch}",
+        f"loss {progress.loss:.3f}",
+        f"{progress.tokens_per_s:,.0f} tok/s",
+        f"lr {progress.lr:.2e}",
+        f"ETA {duration(progress.eta_s)}",
+    ]
+    return parts if progress.last_bleu is None else [*parts, f"BLEU {progress.last_bleu:.1f}"]
+
+
+def _verdict(validation: Validation) -> str:
+    best = "  (best so far)" if validation.is_best else ""
+    return f"validation at step {validation.step}: loss {validation.loss:.3f}  BLEU {validation.bleu:.2f}{best}"

@@ -1,0 +1,98 @@
+"""`dragoman train`: raw text to a translator."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import click
+
+from dragoman.watch import Stop
+
+# Flags that are settings under another name; the rest of the settings are reached by --set.
+_FLAGS = {
+    "src": "text", "tgt": "text", "pairs": "text", "valid_src": "text", "valid_tgt": "text", "valid_pairs": "text",
+    "vocab_size": "tokens", "steps": "train", "epochs": "train", "seed": "train", "device": "train",
+    "threads": "train", "init": "train",
+}  # fmt: skip
+
+
+@click.command("train")
+@click.option("--src", metavar="F", help="Training text in the language to translate from, a sentence per line.")
+@click.option("--tgt", metavar="F", help="The same sentences in the language to translate to.")
+@click.option("--pairs", metavar="F", help="Both at once instead: a .tsv or .jsonl file. All files may be .gz.")
+@click.option("--valid-src", metavar="F", help="Validation text, likewise.")
+@click.option("--valid-tgt", metavar="F")
+@click.option("--valid-pairs", metavar="F")
+@click.option("--out", metavar="RUN", type=click.Path(path_type=Path), required=True, help="Folder for the model.")
+@click.option("--preset", type=click.Choice(["tiny", "small", "base", "big"]), help="Model size; base is the paper's.")
+@click.option("--steps", type=int, metavar="N", help="Updates to make.")
+@click.option("--epochs", type=int, metavar="N", help="Passes over the text to make, instead of --steps.")
+@click.option("--vocab-size", type=int, metavar="N", help="Subwords to learn.")
+@click.option("--seed", type=int, metavar="N", help="The same seed gives the same run.")
+@click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), help="Where to train.")
+@click.option("--threads", type=int, metavar="N", help="Processor threads to use.")
+@click.option("--init", metavar="MODEL", help="A trained model to start from.")
+@click.option("--config", metavar="FILE.toml", type=click.Path(path_type=Path), help="Settings; flags go over them.")
+@click.option("--set", "sets", multiple=True, metavar="KEY=VALUE", help="A setting, such as model.d_ff=1024.")
+@click.option("--resume", is_flag=True, help="Go on with the run in --out.")
+def command(
+    out: Path, preset: str | None, config: Path | None, sets: tuple[str, ...], resume: bool, **flags: Any
+) -> int:
+    """Train a translator on parallel text."""
+    from dragoman.checkpoint.folder import CONFIG
+    from dragoman.cli.progress import watcher
+    from dragoman.config import PRESETS, Settings, make_config, parse_setting, read_settings
+    from dragoman.errors import ConfigError
+    from dragoman.run import train
+
+    layers: list[Settings] = []
+    if resume:
+        if not (out / CONFIG).is_file():
+            raise ConfigError(f"there is no run to resume in {out}", hint="leave --resume out to begin one")
+        layers.append(read_settings(out / CONFIG))
+    if preset is not None:
+        if flags["init"] is not None:
+            raise ConfigError("--preset and --init both set the model's shape", hint="give one of them")
+        layers.append(PRESETS[preset])
+    if config is not None:
+        layers.append(read_settings(config))
+    layers += [{_FLAGS[name]: {name: value}} for name, value in flags.items() if value is not None]
+    layers += [parse_setting(text) for text in sets]
+    settings = make_config(*layers)
+
+    with watcher() as screen, stoppable() as stop:
+        outcome = train(settings, out, watcher=screen, resume=resume, stop=stop)
+        if not outcome.is_finished:
+            screen.note(f"saved at step {outcome.step}; go on with: dragoman train --resume --out {out}")
+            return 128 + stop.signal
+        if outcome.scores is not None:
+            screen.note(f"BLEU {outcome.scores.bleu.score:.2f}  {outcome.scores.bleu.signature}")
+        screen.note(f"done: {out}; translate with: dragoman translate --model {out} FILE")
+    return 0
+
+
+class _SignalStop(Stop):
+    signal: int = 0
+
+
+@contextmanager
+def stoppable() -> Iterator[_SignalStop]:
+    """Ctrl-C and SIGTERM ask training to save and stop; a second one, or one at any other time, stops at once."""
+    stop = _SignalStop()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if not stop.is_heeded or stop.is_requested:
+            raise KeyboardInterrupt
+        stop.is_requested, stop.signal = True, number
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

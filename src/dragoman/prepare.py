@@ -1,0 +1,97 @@
+"""First half of training: text files to subwords and encoded pairs in the run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from dragoman.batches.store import EncodedPairs, open_store, write_store
+from dragoman.checkpoint.folder import SUBWORDS
+from dragoman.config import Config
+from dragoman.text.clean import Report
+from dragoman.text.corpus import Pair, read_pairs
+from dragoman.tokens.subwords import Subwords
+from dragoman.watch import Watcher
+
+ENCODED = "encoded"  # the training text as ids, in the run folder only while it trains
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """The text, ready for use."""
+
+    subwords: Subwords
+    pairs: EncodedPairs
+    valid: list[Pair]  # none if there is no validation text
+
+
+def prepare(config: Config, run: Path, watcher: Watcher) -> tuple[Data, Config]:
+    """The data of the run, made now or found from before, and the config with the vocabulary it came to."""
+    text = config.text
+    has_valid = text.valid_src is not None or text.valid_pairs is not None
+    valid = list(_read_valid(config, watcher)) if has_valid else []
+    if not has_valid:
+        watcher.warn("no validation text: the best checkpoint cannot be told, and there will be no BLEU")
+
+    subwords = _subwords(config, run, watcher)
+    vocab_size = subwords.vocab_size
+    config = replace(config, tokens=replace(config.tokens, vocab_size=vocab_size))
+    config = replace(config, model=replace(config.model, vocab_size=vocab_size, pad_id=subwords.pad_id))
+
+    if (run / ENCODED).exists():
+        pairs = open_store(run / ENCODED)
+    else:
+        watcher.note("encoding the text")
+        pairs = write_store(run / ENCODED, _encoded(config, subwords, watcher), vocab_size)
+    return Data(subwords, pairs, valid), config
+
+
+def _subwords(config: Config, run: Path, watcher: Watcher) -> Subwords:
+    path = run / SUBWORDS
+    if path.exists():
+        return Subwords.load(path)
+    if config.train.init is not None:
+        subwords = Subwords.load(Path(config.train.init) / SUBWORDS)
+        subwords.save(path)
+        return subwords
+    watcher.note(f"learning {config.tokens.vocab_size} subwords")
+    texts = (side for pair in _read_train(config, Report()) for side in (pair.src, pair.tgt))
+    subwords = Subwords.train(texts, config.tokens.vocab_size)
+    subwords.save(path)
+    return subwords
+
+
+def _encoded(config: Config, subwords: Subwords, watcher: Watcher) -> Iterator[tuple[list[int], list[int]]]:
+    """The training pairs as ids with the end of sentence, those too long for the model left out."""
+    report, longest, n_long = Report(), config.batches.max_len_tokens, 0
+    for pair in _read_train(config, report):
+        src, tgt = ([*subwords.encode(side), subwords.eos_id] for side in (pair.src, pair.tgt))
+        if max(len(src), len(tgt)) > longest:
+            n_long += 1
+            if n_long == 1:
+                watcher.warn(f"line {pair.line} is longer than batches.max_len_tokens={longest} and is left out")
+        else:
+            yield src, tgt
+    for sentence in report.summary():
+        watcher.warn(sentence)
+    left = report.n_kept - n_long
+    watcher.note(f"{left:,} of {report.n_read:,} pairs to train on" + (f", {n_long:,} too long" if n_long else ""))
+
+
+def _read_train(config: Config, report: Report) -> Iterator[Pair]:
+    text = config.text
+    return read_pairs(src=text.src, tgt=text.tgt, pairs=text.pairs, max_len_chars=text.max_len_chars, report=report)
+
+
+def _read_valid(config: Config, watcher: Watcher) -> Iterator[Pair]:
+    text, report = config.text, Report()
+    yield from read_pairs(
+        src=text.valid_src,
+        tgt=text.valid_tgt,
+        pairs=text.valid_pairs,
+        max_len_chars=text.max_len_chars,
+        report=report,
+    )
+    for sentence in report.summary():
+        watcher.warn(f"validation text: {sentence}")

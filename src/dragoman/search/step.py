@@ -1,0 +1,100 @@
+"""What search is made of: the settings, the contract with a model, and what is found.
+
+A search never sees a model. It sees a step, which takes the last token of every row and answers with the
+log-probabilities of the next one, and a state, which it hands back to the step and whose rows it may
+choose from. One model, several models averaged, or a table in a test all look the same from here.
+Nothing in this file needs torch when it runs, so that settings can be read without it.
+"""
+
+# Letters: N rows (sentences, or hypotheses of sentences), M chosen rows, V vocabulary.
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+from dragoman.errors import ConfigError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+S = TypeVar("S", bound="State")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchConfig:
+    """Section [search]. Defaults are the paper's (section 6.1)."""
+
+    beam: int = 4
+    length_penalty: float = 0.6  # the paper's alpha
+    max_extra_tokens: int = 50  # an output may be this much longer than its input
+
+    def __post_init__(self) -> None:
+        if self.beam < 1:
+            raise ConfigError(
+                f"search.beam={self.beam} keeps no hypothesis",
+                hint="use 1 for greedy search, or the paper's 4",
+            )
+        if not abs(self.length_penalty) <= 10:  # written so that NaN fails too; beyond, powers overflow
+            raise ConfigError(
+                f"search.length_penalty={self.length_penalty} is not between -10 and 10",
+                hint="use the paper's 0.6; 0 ranks by probability alone, more favours longer output",
+            )
+        if self.max_extra_tokens < 0:
+            raise ConfigError(
+                f"search.max_extra_tokens={self.max_extra_tokens} is negative",
+                hint="use 0 to allow as many tokens as the input has, or the paper's 50",
+            )
+
+
+class State(Protocol):
+    """What a step remembers about each of its rows, a cache of keys and values for instance."""
+
+    def select(self: S, rows_M: Tensor) -> S:
+        """The state of the given rows, in that order; a row may be repeated or left out.
+
+        Like the first ids of a step, `rows_M` may come on the CPU.
+        """
+
+
+class Step(Protocol[S]):
+    """The model as search sees it.
+
+    `last_ids_N` holds the last token of each row (the first time `bos_id`); the answer is the
+    log-probability of every next token, none above 0. The ids come on the device of the answer before;
+    those of the first call come on the CPU, where nothing is known of devices yet.
+    """
+
+    def __call__(self, last_ids_N: Tensor, state: S, /) -> tuple[Tensor, S]:
+        """log_probs_NV and the state after reading `last_ids_N`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hypothesis:
+    """One complete output. Its numbers are those of forced decoding: the end of sentence is included."""
+
+    ids: tuple[int, ...]  # without bos and eos
+    log_prob: float  # natural logarithm, summed over the ids and eos
+    score: float  # log_prob divided by the length penalty; hypotheses are ranked by it
+    token_log_probs: tuple[float, ...]  # one for each id, then that of eos
+
+    @classmethod
+    def of(cls, ids: Sequence[int], token_log_probs: Sequence[float], alpha: float) -> Hypothesis:
+        """The hypothesis with these ids, its log-probability and score worked out."""
+        # Added up one by one, as a search does while it runs: `sum` rounds differently since Python 3.12.
+        *_, log_prob = accumulate(token_log_probs)
+        score = log_prob / length_penalty(len(token_log_probs), alpha)
+        return cls(tuple(ids), log_prob, score, tuple(token_log_probs))
+
+
+def length_penalty(length: int, alpha: float) -> float:
+    """((5 + |Y|) / 6) ** alpha, by which a log-probability is divided (Wu et al. 2016, equation 14).
+
+    This is the paper's penalty (section 6.1), with |Y| the number of tokens including eos. fairseq,
+    Marian, CTranslate2 and Hugging Face divide by |Y| ** alpha instead: the same alpha means
+    something else there.
+    """
+    return math.pow((5 + length) / 6, alpha)

@@ -1,0 +1,1 @@
+"""Stage 2: text to ids and back."""

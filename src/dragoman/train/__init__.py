@@ -1,0 +1,1 @@
+"""Stage 5: logits to better weights."""

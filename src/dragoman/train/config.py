@@ -1,0 +1,66 @@
+"""The settings of training, section `[train]`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from dragoman.errors import ConfigError
+
+Schedule = Literal["paper", "linear"]
+PAPER_STEPS = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """How long and how to train. Defaults are the paper's (sections 5.2 to 5.4, base model)."""
+
+    steps: int | None = None  # updates; 100 000 as in the paper unless epochs are given
+    epochs: int | None = None  # passes over the text, instead of steps
+    label_smoothing: float = 0.1
+    schedule: Schedule = "paper"  # "linear" falls to zero at the last step instead of by the inverse square root
+    lr: float | None = None  # the peak, reached after the warm-up; the paper's is (d_model * warmup_steps)^-0.5
+    warmup_steps: int = 4000
+    accumulate: int = 1  # batches per update
+    clip_norm: float | None = None  # largest norm of the gradient; the paper does not clip
+    log_every: int = 50
+    valid_every: int = 1000
+    save_every: int = 1000
+    keep: int = 5  # checkpoints kept, besides the best
+    average: int = 5  # checkpoints averaged at the end (section 6.1: 5 for base, 20 for big)
+    patience: int | None = None  # validations without improvement after which training stops
+    init: str | None = None  # a trained model to start from; its shape and vocabulary are kept
+    seed: int = 1
+    device: str = "auto"
+    threads: int | None = None  # PyTorch's choice unless given
+
+    def __post_init__(self) -> None:
+        if self.schedule not in get_args(Schedule):
+            raise ConfigError(
+                f'train.schedule="{self.schedule}" is not a choice',
+                hint=f"use one of {', '.join(get_args(Schedule))}",
+            )
+        if self.steps is not None and self.epochs is not None:
+            raise ConfigError("train.steps and train.epochs are both given", hint="give one of them")
+        for name in (
+            "steps", "epochs", "warmup_steps", "accumulate", "log_every", "valid_every", "save_every",
+            "keep", "average", "patience", "threads",
+        ):  # fmt: skip
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ConfigError(f"train.{name}={value} is below 1", hint="give a whole number above 0")
+        for name in ("lr", "clip_norm"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise ConfigError(f"train.{name}={value} is not above 0", hint=f"leave train.{name} out, or raise it")
+        if not 0 <= self.label_smoothing < 1:
+            raise ConfigError(
+                f"train.label_smoothing={self.label_smoothing} is not between 0 and 1", hint="the paper uses 0.1"
+            )
+        if not 0 <= self.seed < 2**63:
+            raise ConfigError(f"train.seed={self.seed} is not a seed", hint="give a whole number from 0 up")
+        if self.average > self.keep:
+            raise ConfigError(
+                f"train.average={self.average} asks for more checkpoints than train.keep={self.keep} leaves",
+                hint=f"set train.keep={self.average}",
+            )
