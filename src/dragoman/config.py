@@ -63,8 +63,7 @@ def make_config(*layers: Settings) -> Config:
             for key, value in values.items():
                 _check_name(key, hints, "setting", prefix=f"{section}.")
                 merged[section][key] = _typed(value, hints[key], f"{section}.{key}")
-    # Steps and epochs exclude each other; the later layer decides.
-    for layer in layers:
+        # Steps and epochs exclude each other; the later layer decides.
         train = layer.get("train", {})
         for given, other in (("steps", "epochs"), ("epochs", "steps")):
             if train.get(given) is not None and train.get(other) is None:

@@ -49,6 +49,7 @@ class Outcome:
     run: Path
     step: int
     is_finished: bool  # False: stopped on request, to be resumed
+    elapsed_s: float  # over all sessions of the run
     scores: Scores | None = None  # of the final model, by beam search on the validation text
 
 
@@ -71,23 +72,22 @@ def train(
         records = read_records(run)
         if records and "final" in records[-1] and not changed:
             watcher.note(f"{run} is finished: {records[-1]['step']} steps; give more --steps to go on")
-            return Outcome(run, records[-1]["step"], True)
+            return Outcome(run, records[-1]["step"], True, records[-1]["elapsed_s"])
     else:
         config = _begin(config, run)
     try:
         data, config = prepare(config, run, watcher)
+        config = replace(config, train=replace(config.train, steps=_total_steps(config, data), epochs=None))
+        files.write_text(run / files.CONFIG, to_toml(config))
+        training = _Training(config, run, data, device, watcher, clock)
     except DragomanError:
         if not resume:
-            shutil.rmtree(run)  # nothing was trained: a mistake in the text leaves no half-made run behind
+            shutil.rmtree(run)  # nothing was trained: a mistake in what was given leaves no half-made run behind
         raise
-    config = replace(config, train=replace(config.train, steps=_total_steps(config, data), epochs=None))
-    files.write_text(run / files.CONFIG, to_toml(config))
-
-    training = _Training(config, run, data, device, watcher, clock)
     is_finished = training.run(stop or Stop())
     scores = training.finish() if is_finished else None
     training.log.close()
-    return Outcome(run, training.state.step, is_finished, scores)
+    return Outcome(run, training.state.step, is_finished, training.meter.elapsed(), scores)
 
 
 def _begin(config: Config, run: Path) -> Config:
@@ -110,7 +110,9 @@ def _check_resumable(config: Config, run: Path) -> list[str]:
     """The settings that were changed since; raises if the run cannot go on with them."""
     if not (run / files.CONFIG).is_file():
         raise ModelError(f"there is no run to resume in {run}", hint="leave --resume out to begin one")
-    changed = changed_settings(load_config(run), config)
+    # The vocabulary decides these two, whatever a preset says of them.
+    derived = ("model.vocab_size", "model.pad_id")
+    changed = [name for name in changed_settings(load_config(run), config) if name not in derived]
     for name in changed:
         if not name.startswith(("train.", "search.")) or name in ("train.seed", "train.init"):
             raise ConfigError(f"{name} cannot change in a run that goes on", hint="begin a new run for that")
@@ -139,6 +141,8 @@ class _State:
     best_loss: float = math.inf
     last_bleu: float | None = None
     n_worse: int = 0  # validations since the best
+    loss_sum: float = 0.0  # over the target tokens since the last report
+    n_tokens: int = 0
 
 
 class _Training:
@@ -155,7 +159,13 @@ class _Training:
         self.translator = Translator(self.model, data.subwords, config)
         self.state = self._restore()
         self.log = MetricsLog(run, self.state.step)
-        self.meter = Meter(clock, elapsed_s=self.state.elapsed_s, step=self.state.step)
+        self.meter = Meter(
+            clock,
+            elapsed_s=self.state.elapsed_s,
+            step=self.state.step,
+            loss_sum=self.state.loss_sum,
+            n_tokens=self.state.n_tokens,
+        )
 
     def run(self, stop: Stop) -> bool:
         """Trains to the end; False if it was stopped on request, after saving."""
@@ -184,10 +194,16 @@ class _Training:
         stop.is_heeded = False
         if not self._is_done():
             self._save()
+        elif state.step < self.total_steps:
+            self.watcher.note(f"no better in {state.n_worse} validations: training ends at step {state.step}")
         return self._is_done()
 
     def finish(self) -> Scores | None:
-        """Chooses the weights to use, writes them and the model card, and clears away the encoded text."""
+        """Chooses the weights to use, writes them and the model card, and clears away the encoded text.
+
+        The record that says so comes last: without it, a run that was killed does all of this again.
+        """
+        self._prune()
         choice, scores = self._choose(), None
         save_tensors(self.folder / files.WEIGHTS, self.model.state_dict())
         record = {"step": self.state.step, "final": choice, "elapsed_s": round(self.meter.elapsed(), 1)}
@@ -196,9 +212,9 @@ class _Training:
             src, tgt = [pair.src for pair in self.data.valid], [pair.tgt for pair in self.data.valid]
             scores = score([t.text for t in self.translator.translate(src)], tgt)
             record |= {"scores": scores.to_dict(), "loss_of_final": self.translator.loss(src, tgt)}
-        self.log.write(record)
         write_card(self.folder, self._card(choice, scores), read_records(self.folder))
-        shutil.rmtree(self.folder / ENCODED, ignore_errors=True)
+        files.remove_folder(self.folder / ENCODED)
+        self.log.write(record)
         return scores
 
     def _restore(self) -> _State:
@@ -294,6 +310,7 @@ class _Training:
         """Writes a checkpoint and deletes those no longer wanted."""
         state = self.state
         state.elapsed_s = self.meter.elapsed()
+        state.loss_sum, state.n_tokens = self.meter.loss_sum, self.meter.n_tokens
         save_checkpoint(
             files.checkpoint_folder(self.folder, state.step),
             weights=self.model.state_dict(),
@@ -302,12 +319,16 @@ class _Training:
             config=to_toml(self.config),
             subwords=self.folder / files.SUBWORDS,
         )
+        self._prune()
+
+    def _prune(self) -> None:
+        """Keeps the last checkpoints, the best and the current one."""
         saved = files.checkpoints(self.folder)
         scheduled = [step for step in saved if self._is_scheduled(step)]
-        keep = {*scheduled[-self.config.train.keep :], state.best_step, state.step}
+        keep = {*scheduled[-self.config.train.keep :], self.state.best_step, self.state.step}
         for step, folder in saved.items():
             if step not in keep:
-                shutil.rmtree(folder)
+                files.remove_folder(folder)
 
     def _choose(self) -> str:
         """Loads the average of the last checkpoints, or the best one if that validates better; says which."""

@@ -104,7 +104,10 @@ class Translator:
             length_penalty=search.length_penalty if length_penalty is None else length_penalty,
         )
         src_ids = [self.subwords.encode(text) for text in sentences]
-        results = [Translation(text="", score=0.0, log_prob=0.0, tokens=(), token_log_probs=())] * len(src_ids)
+        nothing = Translation(
+            text="", score=0.0, log_prob=0.0, tokens=(), token_log_probs=(), alignment=() if alignments else None
+        )
+        results = [nothing] * len(src_ids)
         with _evaluating(self.model):
             for rows in _batches([len(ids) for ids in src_ids], batch_tokens):
                 found = self._search([src_ids[row] for row in rows], rows, search, nbest, sampling)
@@ -241,6 +244,8 @@ def load(path: str | Path, *, device: str = "auto", threads: int | None = None) 
             hint="the files of this folder do not belong together",
         )
     if threads is not None:
+        if threads < 1:
+            raise ConfigError(f"threads={threads} is below 1", hint="give a whole number above 0")
         torch.set_num_threads(threads)
     model = Transformer(config.model)
     load_weights(model, folder / WEIGHTS)

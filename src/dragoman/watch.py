@@ -53,10 +53,22 @@ class Stop:
 class Meter:
     """Measures training: mean loss, speed and time left."""
 
-    def __init__(self, clock: Callable[[], float], *, elapsed_s: float = 0.0, step: int = 0) -> None:
-        """Begins now, with `step` updates made in `elapsed_s` seconds of earlier sessions."""
+    def __init__(
+        self,
+        clock: Callable[[], float],
+        *,
+        elapsed_s: float = 0.0,
+        step: int = 0,
+        loss_sum: float = 0.0,
+        n_tokens: int = 0,
+    ) -> None:
+        """Begins now, with `step` updates made in `elapsed_s` seconds of earlier sessions.
+
+        `loss_sum` and `n_tokens` are what those sessions counted since their last report.
+        """
         self._clock, self._elapsed_before_s, self._started, self._first_step = clock, elapsed_s, clock(), step
         self._reset()
+        self.loss_sum, self.n_tokens, self._n_untimed_tokens = loss_sum, n_tokens, n_tokens
 
     def elapsed(self) -> float:
         """Seconds spent on this run, earlier sessions included."""
@@ -64,8 +76,8 @@ class Meter:
 
     def add(self, loss: float, n_tgt_tokens: int) -> None:
         """Counts an update."""
-        self._loss_sum += loss * n_tgt_tokens
-        self._n_tokens += n_tgt_tokens
+        self.loss_sum += loss * n_tgt_tokens
+        self.n_tokens += n_tgt_tokens
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -82,9 +94,9 @@ class Meter:
             step=step,
             total_steps=total_steps,
             epoch=epoch,
-            loss=self._loss_sum / self._n_tokens,
+            loss=self.loss_sum / self.n_tokens,
             lr=lr,
-            tokens_per_s=self._n_tokens / max(now - self._since, 1e-9),
+            tokens_per_s=(self.n_tokens - self._n_untimed_tokens) / max(now - self._since, 1e-9),
             elapsed_s=self.elapsed(),
             eta_s=per_step_s * (total_steps - step),
             last_bleu=last_bleu,
@@ -93,4 +105,5 @@ class Meter:
         return progress
 
     def _reset(self) -> None:
-        self._since, self._loss_sum, self._n_tokens = self._clock(), 0.0, 0
+        self._since = self._clock()
+        self.loss_sum, self.n_tokens, self._n_untimed_tokens = 0.0, 0, 0

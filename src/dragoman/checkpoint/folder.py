@@ -60,6 +60,14 @@ def new_folder(folder: Path) -> Iterator[Path]:
         shutil.rmtree(part, ignore_errors=True)
 
 
+def remove_folder(folder: Path) -> None:
+    """Deletes a folder: a kill on the way leaves none of it under its name."""
+    part = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(part, ignore_errors=True)
+    folder.rename(part)
+    shutil.rmtree(part)
+
+
 def remove_leftovers(run: Path) -> None:
     """Deletes what a kill left behind under a temporary name."""
     for part in [*run.glob(".*.part"), *(run / "checkpoints").glob(".*.part")]:
@@ -76,8 +84,8 @@ def checkpoint_folder(run: Path, step: int) -> Path:
 
 def checkpoints(run: Path) -> dict[int, Path]:
     """The run's checkpoints by step, oldest first."""
-    folders = sorted((run / "checkpoints").glob("step-*"))
-    return {int(folder.name.removeprefix("step-")): folder for folder in folders}
+    numbered = {folder.name.removeprefix("step-"): folder for folder in (run / "checkpoints").glob("step-*")}
+    return dict(sorted((int(number), folder) for number, folder in numbered.items() if number.isdecimal()))
 
 
 def load_state(folder: Path) -> dict[str, Any]:

@@ -43,8 +43,9 @@ def main(args: list[str] | None = None) -> None:
 
 def run(args: list[str] | None = None) -> int:
     """Runs the command and returns its exit code."""
+    args = sys.argv[1:] if args is None else args
     try:
-        result: Any = dragoman.main(args=args, prog_name="dragoman", standalone_mode=False)
+        result: Any = dragoman.main(args=args or ["--help"], prog_name="dragoman", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0
     except DragomanError as error:
@@ -64,6 +65,10 @@ def run(args: list[str] | None = None) -> int:
         # The reader of our output has gone (`| head`): nothing is left to say, and nowhere to say it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
+    except OSError as error:
+        # A disk that is full, a folder that may not be written: where reading can fail, it said so itself.
+        place = f"{error.filename}: " if error.filename else ""
+        return _fail(f"{place}{error.strerror or error}", None, 1)
 
 
 def _fail(message: str, hint: str | None, code: int) -> int:

@@ -60,7 +60,8 @@ class Screen(Lines):
         self._live.update(row)
 
     def _write(self, text: str) -> None:
-        self._live.console.print(text, highlight=False, markup=False)
+        # Long lines are left to the terminal, so that a command in them can be copied whole.
+        self._live.console.print(text, highlight=False, markup=False, emoji=False, soft_wrap=True)
 
     def __enter__(self) -> Screen:
         self._live.start()

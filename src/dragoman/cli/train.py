@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -65,14 +66,20 @@ def command(
     layers += [parse_setting(text) for text in sets]
     settings = make_config(*layers)
 
+    name = shlex.quote(str(out))
     with watcher() as screen, stoppable() as stop:
-        outcome = train(settings, out, watcher=screen, resume=resume, stop=stop)
+        try:
+            outcome = train(settings, out, watcher=screen, resume=resume, stop=stop)
+        except KeyboardInterrupt:
+            has_begun = (out / CONFIG).is_file()
+            screen.note("stopped" + f"; go on with: dragoman train --resume --out {name}" * has_begun)
+            return 128 + stop.signal
         if not outcome.is_finished:
-            screen.note(f"saved at step {outcome.step}; go on with: dragoman train --resume --out {out}")
+            screen.note(f"saved at step {outcome.step}; go on with: dragoman train --resume --out {name}")
             return 128 + stop.signal
         if outcome.scores is not None:
             screen.note(f"BLEU {outcome.scores.bleu.score:.2f}  {outcome.scores.bleu.signature}")
-        screen.note(f"done: {out}; translate with: dragoman translate --model {out} FILE")
+        screen.note(f"done: {out}; translate with: dragoman translate --model {name} FILE")
     return 0
 
 
@@ -86,9 +93,10 @@ def stoppable() -> Iterator[_SignalStop]:
     stop = _SignalStop()
 
     def handle(number: int, frame: FrameType | None) -> None:
+        stop.signal = number
         if not stop.is_heeded or stop.is_requested:
             raise KeyboardInterrupt
-        stop.is_requested, stop.signal = True, number
+        stop.is_requested = True
 
     before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

@@ -53,9 +53,11 @@ def command(file: str | None, model: str, output: Path | None, style: str, **fla
     from dragoman.translator import Sampling, load
 
     translator = load(model, device=flags["device"], threads=flags["threads"])
-    stdin = sys.stdin.buffer
-    lines = read_lines(stdin, name="stdin") if file in (None, "-") else read_lines(str(file))
-    window = 1 if file in (None, "-") and stdin.isatty() else _WINDOW
+    if file is None or file == "-":
+        lines = read_lines(sys.stdin.buffer, name="stdin")
+        window = 1 if sys.stdin.isatty() else _WINDOW
+    else:
+        lines, window = read_lines(file), _WINDOW
     with _writing(output) as out:
         number = 0
         while texts := list(islice(lines, window)):

@@ -18,23 +18,23 @@ _CHOICES = {"norm": Norm, "positions": Positions, "activation": Activation}
 class ModelConfig:
     """Shape and variant of a Transformer. Defaults are the paper's base model (table 3, first row)."""
 
-    vocab_size: int = 37_000
-    d_model: int = 512
-    d_ff: int = 2048
-    n_heads: int = 8
+    vocab_size: int = 37_000  # set from the subwords that training learns
+    d_model: int = 512  # width of embeddings and of everything between sub-layers
+    d_ff: int = 2048  # width inside the feed-forward sub-layers
+    n_heads: int = 8  # attentions side by side
     d_k: int | None = None  # d_model / n_heads unless said otherwise (table 3, rows B)
     d_v: int | None = None  # likewise
-    n_encoder_layers: int = 6
-    n_decoder_layers: int = 6
-    dropout: float = 0.1
+    n_encoder_layers: int = 6  # the paper's N
+    n_decoder_layers: int = 6  # the paper's N, free of the encoder's here
+    dropout: float = 0.1  # on sub-layer outputs and embedding sums: P_drop
     norm: Norm = "post"  # LayerNorm(x + Sublayer(x)); "pre" is x + Sublayer(LayerNorm(x))
-    positions: Positions = "sinusoidal"
-    activation: Activation = "relu"
+    positions: Positions = "sinusoidal"  # or "learned" (table 3, row E) or "none"
+    activation: Activation = "relu"  # or "gelu" or "swiglu"
     tie_embeddings: bool = True  # one matrix for both embeddings and the output projection
     attention_bias: bool = False  # the paper's projections have none; torch.nn's and Marian's do
     attention_scale: bool = True  # False drops the 1/sqrt(d_k): an ablation the paper argues but does not run
     max_len_tokens: int = 1024  # rows of the table of learned positions; the others have no limit
-    pad_id: int = 0
+    pad_id: int = 0  # the id that fills up short sentences
 
     def __post_init__(self) -> None:
         for name, choices in _CHOICES.items():

@@ -12,7 +12,7 @@ _PARTS = (
 
 def parameters_by_part(sizes: Mapping[str, int]) -> dict[str, int]:
     """Numbers of parameters by part, in the order of the data, given each weight's name and size."""
-    counts = {part: 0 for part in _PARTS}
+    counts = dict.fromkeys(_PARTS, 0)
     for name, size in sizes.items():
         counts[_part(name)] += size
     return counts

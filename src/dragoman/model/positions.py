@@ -43,7 +43,7 @@ class Positions(nn.Module):
         end = start + x_BTD.shape[1]
         if self.kind == "sinusoidal":
             if end > len(self.table_TD):
-                self.table_TD = sinusoids(2 * end, x_BTD.shape[2]).to(self.table_TD)
+                self.table_TD = sinusoids(2 * end, x_BTD.shape[2]).float().to(self.table_TD)
             return x_BTD + self.table_TD[start:end]
         if self.kind == "learned":
             if end > self.learned.num_embeddings:

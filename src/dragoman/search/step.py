@@ -26,9 +26,9 @@ S = TypeVar("S", bound="State")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchConfig:
-    """Section [search]. Defaults are the paper's (section 6.1)."""
+    """Defaults are the paper's (section 6.1)."""
 
-    beam: int = 4
+    beam: int = 4  # hypotheses kept at each step; 1 is greedy search
     length_penalty: float = 0.6  # the paper's alpha
     max_extra_tokens: int = 50  # an output may be this much longer than its input
 

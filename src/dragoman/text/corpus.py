@@ -23,12 +23,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")  # JSON can spell half a character: "
 class TextConfig:
     """Where the text is: two parallel files, or one file of pairs; None means not given."""
 
-    src: str | None = None
-    tgt: str | None = None
-    pairs: str | None = None  # .tsv or .jsonl
-    valid_src: str | None = None
-    valid_tgt: str | None = None
-    valid_pairs: str | None = None
+    src: str | None = None  # training text to translate from, a sentence per line, plain or .gz
+    tgt: str | None = None  # the same sentences in the other language
+    pairs: str | None = None  # both in one file instead: .tsv or .jsonl, plain or .gz
+    valid_src: str | None = None  # validation text, likewise
+    valid_tgt: str | None = None  # its translation
+    valid_pairs: str | None = None  # or both in one file
     max_len_chars: int = 2000  # a longer side sets the pair aside
 
     def __post_init__(self) -> None:

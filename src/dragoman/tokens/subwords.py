@@ -39,7 +39,7 @@ _log = logging.getLogger(__name__)
 class TokensConfig:
     """The default is the paper's English-German vocabulary (section 5.1)."""
 
-    vocab_size: int = 37_000
+    vocab_size: int = 37_000  # subwords of both languages together, 256 bytes and 4 special symbols among them
 
     def __post_init__(self) -> None:
         if self.vocab_size <= _N_SPECIALS + _N_BYTES:

@@ -17,21 +17,21 @@ class TrainConfig:
 
     steps: int | None = None  # updates; 100 000 as in the paper unless epochs are given
     epochs: int | None = None  # passes over the text, instead of steps
-    label_smoothing: float = 0.1
+    label_smoothing: float = 0.1  # eps_ls: share of the label spread over the vocabulary
     schedule: Schedule = "paper"  # "linear" falls to zero at the last step instead of by the inverse square root
     lr: float | None = None  # the peak, reached after the warm-up; the paper's is (d_model * warmup_steps)^-0.5
-    warmup_steps: int = 4000
+    warmup_steps: int = 4000  # updates until the peak of the learning rate
     accumulate: int = 1  # batches per update
     clip_norm: float | None = None  # largest norm of the gradient; the paper does not clip
-    log_every: int = 50
-    valid_every: int = 1000
-    save_every: int = 1000
+    log_every: int = 50  # updates between two lines of metrics.jsonl
+    valid_every: int = 1000  # updates between two validations
+    save_every: int = 1000  # updates between two checkpoints
     keep: int = 5  # checkpoints kept, besides the best
     average: int = 5  # checkpoints averaged at the end (section 6.1: 5 for base, 20 for big)
     patience: int | None = None  # validations without improvement after which training stops
     init: str | None = None  # a trained model to start from; its shape and vocabulary are kept
-    seed: int = 1
-    device: str = "auto"
+    seed: int = 1  # the same seed gives the same run
+    device: str = "auto"  # auto, cpu or cuda
     threads: int | None = None  # PyTorch's choice unless given
 
     def __post_init__(self) -> None:

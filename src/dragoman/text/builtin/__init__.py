@@ -7,7 +7,6 @@ German translation.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
@@ -15,7 +14,7 @@ from random import Random
 from ...errors import ConfigError
 from .english import english
 from .german import german
-from .heldout import combinations, is_reserved
+from .heldout import combinations, is_reserved, words
 from .sentences import sentence
 
 __all__ = ["BuiltinCorpus", "builtin_corpus"]
@@ -45,16 +44,6 @@ def builtin_corpus(*, n_train: int = 40_000, n_valid: int = 500, n_test: int = 1
     known = {word for pair in train for word in words(pair)}
     heldout = _take(n_valid + n_test, _draw(rng, seed, seen, reserved=True), known)
     return BuiltinCorpus(train=train, valid=heldout[:n_valid], test=heldout[n_valid:])
-
-
-def words(pair: tuple[str, str]) -> list[str]:
-    """The words of both sides, each marked with its side, without case and punctuation."""
-    src, tgt = pair
-    return [f"en {word}" for word in _split(src)] + [f"de {word}" for word in _split(tgt)]
-
-
-def _split(text: str) -> list[str]:
-    return re.findall(r"[\w'-]+", text.lower())
 
 
 def _draw(rng: Random, seed: int, seen: set[str], *, reserved: bool) -> Iterator[tuple[str, str] | None]:

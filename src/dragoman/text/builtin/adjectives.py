@@ -20,7 +20,7 @@ class Adjective:
 
 
 _OBJECTS = "thing dish device clothes vehicle transport opening"
-_PEOPLE = "man woman child"
+_PEOPLE = "men women children"
 
 # Columns: English, German (and the stem where it differs), comparatives ("-": not compared), kinds or nouns.
 _TABLE = f"""
@@ -43,9 +43,9 @@ _TABLE = f"""
     famous       berühmt       more_famous      berühmter       {_PEOPLE} text castle museum picture
     nervous      nervös        more_nervous     nervöser        {_PEOPLE} horse
     big          groß          bigger           größer          {_OBJECTS} animal place
-    small        klein         smaller          kleiner         {_OBJECTS} animal place child
+    small        klein         smaller          kleiner         {_OBJECTS} animal place children
     new          neu           -                -               {_OBJECTS} text place
-    beautiful    schön         more_beautiful   schöner         {_OBJECTS} text place woman animal event
+    beautiful    schön         more_beautiful   schöner         {_OBJECTS} text place women animal event
     expensive    teuer/teur    more_expensive   teurer          thing dish device clothes vehicle wine hotel
     cheap        billig        cheaper          billiger        thing dish device clothes vehicle hotel
     heavy        schwer        heavier          schwerer        thing device
@@ -70,10 +70,10 @@ _TABLE = f"""
     cold         kalt          colder           kälter          drink soup cellar room
     warm         warm          warmer           wärmer          soup milk bread clothes room
     hot          heiß          hotter           heißer          coffee tea soup
-    quiet        ruhig         quieter          ruhiger         place child
+    quiet        ruhig         quieter          ruhiger         place children
     modern       modern        more_modern      moderner        device vehicle place
     dark         dunkel/dunkl  darker           dunkler         forest cellar room street church wine
-    hungry       hungrig       hungrier         hungriger       animal child
+    hungry       hungrig       hungrier         hungriger       animal children
     dangerous    gefährlich    more_dangerous   gefährlicher    bear elephant dog knife machine storm street
     fast         schnell       faster           schneller       vehicle transport horse
     """

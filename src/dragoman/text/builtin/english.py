@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+from dataclasses import replace
 
 from .numbers import english_cardinal
 from .syntax import (
@@ -50,7 +50,7 @@ def english(sentence: Sentence) -> str:
         text = _join(_main(sentence.main), opening, inner.verb.en, *_after_verb(inner)) + "."
     else:
         text = f"{_main(sentence.first)} {sentence.coordinator.en} {_main(sentence.second)}."
-    text = re.sub(" ,", ",", text)
+    text = text.replace(" ,", ",")
     return text[0].upper() + text[1:]
 
 
@@ -180,6 +180,8 @@ def _after_verb(clause: Clause, *, without: Role | None = None) -> list[str]:
 
 def _statement(clause: Clause, *, without: Role | None = None) -> str:
     """The clause in statement order, with one part left out if it stands elsewhere."""
+    if clause.verb is EXIST and clause.is_negated and isinstance(clause.object, NounPhrase):
+        clause = replace(clause, is_negated=False, object=replace(clause.object, determiner="no"))
     subject = "" if without == "subject" else _subject(clause)
     often = clause.frequency.en if clause.frequency is not None else ""
     first, *rest = _supported(clause) if clause.is_negated else _verb(clause)

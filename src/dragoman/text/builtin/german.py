@@ -33,12 +33,10 @@ from .syntax import (
 _CONTRACTIONS = {
     "an dem": "am",
     "in dem": "im",
-    "bei dem": "beim",
     "von dem": "vom",
     "zu dem": "zum",
     "zu der": "zur",
     "in das": "ins",
-    "an das": "ans",
 }
 
 

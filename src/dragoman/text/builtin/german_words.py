@@ -146,7 +146,7 @@ def noun_form(noun: Noun, case: Case, *, plural: bool) -> str:
     """The noun declined: des Lehrers, den Studenten, den Häusern."""
     if plural:
         form = noun.de_plural
-        return form + "n" if case == "dat" and not form.endswith(("n", "s")) and noun.en != "euro" else form
+        return form + "n" if case == "dat" and not form.endswith(("n", "s", "o")) else form
     if noun.gender == "f" or case == "nom":
         return noun.de
     is_weak = noun.gender == "m" and noun.genitive.endswith("n")

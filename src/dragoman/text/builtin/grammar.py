@@ -89,7 +89,8 @@ _HABIT = Setting(tense="present")
 
 def setting(rng: Random, verb: Verb, subject: Nominal, *, may_negate: bool = True) -> Setting:
     """A tense, a modal and a polarity that suit the verb."""
-    is_negated = may_negate and chance(rng, 0.15)
+    is_every = isinstance(subject, NounPhrase) and subject.determiner == "every"
+    is_negated = may_negate and not is_every and chance(rng, 0.15)
     if not verb.is_stative and chance(rng, 0.18):
         modal = pick(rng, MODALS)
         tense: Tense = "past" if modal.en_past is not None and chance(rng, 0.35) else "present"
@@ -133,8 +134,8 @@ def _possessive(rng: Random, subject: Nominal | None) -> str:
         return "his" if subject.sex == "m" else "her"
     if isinstance(subject, NounPhrase) and not subject.plural:
         kind = subject.noun.kind
-        if kind in ("man", "woman"):
-            return "his" if kind == "man" else "her"
+        if kind in ("men", "women"):
+            return "his" if kind == "men" else "her"
         return pick(rng, ("my", "your", "our"))
     return pick(rng, _ANYONES)
 

@@ -8,10 +8,12 @@ A combination is one of
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from functools import cache
 from zlib import crc32
 
-from .syntax import Clause, Complex, Nominal, NounPhrase, Pair, Question, Sentence, clauses
+from .syntax import Clause, Complex, Nominal, NounPhrase, Pair, Question, Role, Sentence, clauses
 
 Combination = tuple[str, str, str]
 
@@ -28,12 +30,11 @@ def is_reserved(combination: Combination, seed: int) -> bool:
 def combinations(sentence: Sentence) -> list[Combination]:
     """Every combination the sentence shows."""
     found: list[Combination] = []
-    asked = _asked_clause(sentence)
-    for order, clause in clauses(sentence):
+    for order, clause in clauses(_visible(sentence)):
         verb = clause.verb.infinitive
         if order != "statement":
             found.append(("order", order, verb))
-        if isinstance(clause.object, NounPhrase) and not (clause is asked and _is_unseen(clause.object)):
+        if isinstance(clause.object, NounPhrase):
             found.append(("object", verb, clause.object.noun.en))
         if clause.predicate is not None and isinstance(clause.subject, NounPhrase):
             found.append(("adjective", clause.predicate.adjective.en, clause.subject.noun.en))
@@ -42,17 +43,30 @@ def combinations(sentence: Sentence) -> list[Combination]:
     return found
 
 
-def _asked_clause(sentence: Sentence) -> Clause | None:
-    """The clause whose object a question word replaces."""
-    if isinstance(sentence, Question) and sentence.asked == "object":
-        return sentence.clause
-    if isinstance(sentence, Complex) and sentence.asked == "object":
-        return sentence.subordinate
-    return None
+def words(pair: tuple[str, str]) -> list[str]:
+    """The words of both sides, each marked with its side, without case and punctuation."""
+    src, tgt = pair
+    return [f"en {word}" for word in _split(src)] + [f"de {word}" for word in _split(tgt)]
 
 
-def _is_unseen(phrase: NounPhrase) -> bool:
-    return phrase.determiner not in ("which", "how many")
+def _split(text: str) -> list[str]:
+    return re.findall(r"[\w'-]+", text.lower())
+
+
+def _visible(sentence: Sentence) -> Sentence:
+    """The sentence without what a question word stands for: what, who, where."""
+    if isinstance(sentence, Question):
+        return replace(sentence, clause=_without(sentence.clause, sentence.asked))
+    if isinstance(sentence, Complex):
+        return replace(sentence, subordinate=_without(sentence.subordinate, sentence.asked))
+    return sentence
+
+
+def _without(clause: Clause, asked: Role | None) -> Clause:
+    if asked == "place":
+        return replace(clause, place=None)
+    named = isinstance(clause.object, NounPhrase) and clause.object.determiner in ("which", "how many")
+    return replace(clause, object=None) if asked == "object" and not named else clause
 
 
 def _phrases(clause: Clause) -> list[Nominal | None]:

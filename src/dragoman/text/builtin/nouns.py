@@ -25,7 +25,7 @@ class Noun:
 
     @property
     def is_person(self) -> bool:
-        return self.kind in ("man", "woman", "child")
+        return self.kind in ("men", "women", "children")
 
     @property
     def is_mass(self) -> bool:
@@ -46,7 +46,7 @@ class Place:
 # Columns: English (and its plural where irregular), article, singular, genitive singular, plural.
 # "=" repeats the singular, "-" says that there is no plural.
 _TABLES = {
-    "man": """
+    "men": """
         teacher        der Lehrer Lehrers Lehrer
         doctor         der Arzt Arztes Ärzte
         student        der Student Studenten Studenten
@@ -77,7 +77,7 @@ _TABLES = {
         customer       der Kunde Kunden Kunden
         waiter         der Kellner Kellners Kellner
         """,
-    "woman": """
+    "women": """
         woman/women    die Frau = Frauen
         mother         die Mutter = Mütter
         sister         die Schwester = Schwestern
@@ -89,7 +89,7 @@ _TABLES = {
         actress        die Schauspielerin = Schauspielerinnen
         saleswoman/saleswomen die Verkäuferin = Verkäuferinnen
         """,
-    "child": """
+    "children": """
         child/children das Kind Kindes Kinder
         girl           das Mädchen Mädchens Mädchen
         """,
@@ -212,7 +212,7 @@ _TABLES = {
     "trouble": """
         rain           der Regen Regens -
         snow           der Schnee Schnees -
-        storm          der Sturm Sturms Stürme
+        storm          der Sturm Sturms -
         noise          der Lärm Lärms -
         heat           die Hitze = -
         fog            der Nebel Nebels -

@@ -56,9 +56,10 @@ _WEATHER = [adjective for adjective in ADJECTIVES if adjective.en in ("cold", "w
 _COMPARED = [adjective for adjective in ADJECTIVES if adjective.de_comparative != "-"]
 _CASE_VERBS = [verb for verb in OBJECT_VERBS if not verb.de_preposition]
 _PLAIN_VERBS = [verb for verb in OBJECT_VERBS if not verb.prefix]
+_PLACE_VERBS = [verb for verb in STAYING_VERBS + GOING_VERBS if verb.de != "kommen" or verb.prefix]
 _ACTIVE_VERBS = [verb for verb in OBJECT_VERBS if not verb.is_stative]
 _WANT = next(modal for modal in MODALS if modal.de == "wollen")
-_UNINTENDED = ["verlieren", "vergessen", "tragen", "weinen", "aufwachen"]
+_UNINTENDED = ["verlieren", "vergessen", "tragen", "weinen", "aufwachen", "freuen", "denken", "träumen"]
 _PEOPLE = [noun for noun in NOUNS if noun.is_person]
 
 
@@ -94,16 +95,12 @@ def _is_adjective(rng: Random, *, may_compare: bool = True) -> Clause:
         )
         return Clause(subject=who, verb=BE, tense=tense, predicate=Predicate(adjective=_OLD, years=between(rng, 2, 99)))
     is_negated = chance(rng, 0.2)
-    if may_compare and chance(rng, 0.45):
-        adjective = pick(rng, _COMPARED)
-        noun, other = pick(rng, described(adjective)), pick(rng, described(adjective))
-        while other is noun:
-            other = pick(rng, described(adjective))
-        predicate = Predicate(adjective=adjective, standard=_known(rng, other), is_equal=chance(rng, 0.3))
-    else:
-        adjective = pick(rng, ADJECTIVES)
-        noun = pick(rng, described(adjective))
-        predicate = Predicate(adjective=adjective)
+    adjective = pick(rng, _COMPARED if may_compare and chance(rng, 0.45) else ADJECTIVES)
+    noun = pick(rng, described(adjective))
+    predicate = Predicate(adjective=adjective)
+    others = [other for other in described(adjective) if other.kind == noun.kind and other is not noun]
+    if may_compare and others and adjective in _COMPARED and chance(rng, 0.6):
+        predicate = Predicate(adjective=adjective, standard=_known(rng, pick(rng, others)), is_equal=chance(rng, 0.3))
     return Clause(subject=_known(rng, noun), verb=BE, tense=tense, is_negated=is_negated, predicate=predicate)
 
 
@@ -146,7 +143,7 @@ def _asking(rng: Random) -> tuple[Clause, Role]:
             determiner, plural = "the", False
         return replace(clause, object=NounPhrase(noun=noun, determiner=determiner, plural=plural)), role
     if role == "place":
-        verb = pick(rng, STAYING_VERBS + GOING_VERBS)
+        verb = pick(rng, _PLACE_VERBS)
         clause = grammar.clause(rng, verb, grammar.subject(rng, verb), extras=0.5, may_negate=False)
         return replace(clause, place=clause.place or grammar.place(rng, verb), cause=None), role
     clause = _clause(rng, extras=0.3, may_negate=False)
@@ -167,6 +164,8 @@ def _weather(rng: Random, tense: Tense) -> Clause:
 def _part(rng: Random, tense: Tense | None = None, *, may_negate: bool = True) -> Clause:
     """A light clause for a longer sentence."""
     verb = grammar.verb(rng)
+    while tense == "future" and verb.is_stative:
+        verb = grammar.verb(rng)
     who = grammar.subject(rng, verb)
     when = grammar.setting(rng, verb, who, may_negate=may_negate)
     if tense is not None and when.tense != tense:
@@ -194,7 +193,7 @@ def _with_conjunction(rng: Random) -> Sentence:
     else:
         main = _part(rng, "past", may_negate=False)
         subordinate = _part(rng, "past", may_negate=False)
-    first = chance(rng, 0.35)
+    first = word == "als" or chance(rng, 0.3)  # "asked him when" could otherwise be wann
     return Complex(main=main, subordinate=subordinate, conjunction=CONJUNCTIONS[word], subordinate_first=first)
 
 
@@ -323,22 +322,23 @@ def _small(rng: Random) -> Sentence:
     return Statement(Clause(subject=_IT, verb=EXIST, object=what, place=where, is_negated=is_negated))
 
 
-CONSTRUCTIONS: dict[Callable[[Random], Sentence], int] = {
-    _statement: 28,
-    _fronted: 14,
-    _predicative: 8,
-    _yes_no: 8,
-    _w_question: 8,
-    _with_conjunction: 11,
-    _indirect: 7,
-    _purpose: 6,
-    _joined: 3,
-    _relative: 6,
-    _small: 5,
-}
-_DECK = deck(CONSTRUCTIONS)
+_CONSTRUCTIONS: list[Callable[[Random], Sentence]] = deck(
+    {
+        _statement: 28,
+        _fronted: 14,
+        _predicative: 8,
+        _yes_no: 8,
+        _w_question: 8,
+        _with_conjunction: 11,
+        _indirect: 7,
+        _purpose: 6,
+        _joined: 3,
+        _relative: 6,
+        _small: 5,
+    }
+)
 
 
 def sentence(rng: Random) -> Sentence:
     """One random sentence."""
-    return pick(rng, _DECK)(rng)
+    return pick(rng, _CONSTRUCTIONS)(rng)

@@ -63,16 +63,17 @@ MODALS = [
 # German is prefix-infinitive, er-form if irregular, participle; "ist" for sein, "sich", preposition, case.
 _PEOPLE_PLACES = "city village house hotel castle"
 _WALKS = (
-    "city village garden kitchen school church museum hotel hospital restaurant office library forest park "
+    "garden kitchen city village school church museum hotel hospital restaurant office library forest park "
     "theatre cinema shop castle factory market station airport beach lake river university"
 )
+_DRIVES = _WALKS.removeprefix("garden kitchen ")
 
 _OBJECT_TABLE = """
     read/read      | lesen liest gelesen         | person | text
     write/wrote    | schreiben geschrieben       | person | letter poem report story message article novel book
     translate      | übersetzen übersetzt        | person | text
     buy/bought     | kaufen gekauft              | person | thing dish device clothes vehicle food meal drink
-    sell/sold      | verkaufen verkauft          | person | thing dish device clothes vehicle house hotel animal
+    sell/sold      | verkaufen verkauft          | person | thing dish device clothes vehicle house hotel animal meal
     see/saw*       | sehen sieht gesehen         | person | person animal place transport
     find/found     | finden gefunden             | person | thing device clothes animal vehicle letter
     look for       | suchen gesucht              | person | thing person clothes animal
@@ -96,7 +97,7 @@ _OBJECT_TABLE = """
     wash           | waschen wäscht gewaschen    | person | clothes dish vehicle potato apple
     wear/wore      | tragen trägt getragen       | person | clothes
     carry          | tragen trägt getragen       | person | bag box suitcase table chair
-    need*          | brauchen gebraucht          | person | thing device clothes vehicle drink
+    need*          | brauchen gebraucht          | person | thing device clothes vehicle drink meal
     build/built    | bauen gebaut                | person | house bridge castle ship boat hotel
     photograph     | fotografieren fotografiert  | person | person animal castle bridge church
     clean          | putzen geputzt              | person | opening kitchen shoe room mirror
@@ -136,10 +137,10 @@ _OBJECT_TABLE = """
     """
 
 _GIVING_TABLE = """
-    give/gave      | geben gibt gegeben          | person | thing text clothes food
+    give/gave      | geben gibt gegeben          | person | thing text clothes food meal
     show/showed    | zeigen gezeigt              | person | thing text clothes house garden room
     send/sent      | schicken geschickt          | person | letter message gift picture book
-    bring/brought  | bringen gebracht            | person | thing drink food newspaper
+    bring/brought  | bringen gebracht            | person | thing drink food meal newspaper
     tell/told      | erzählen erzählt            | person | story
     lend/lent      | leihen geliehen             | person | book bag camera umbrella car bicycle suitcase
     explain to     | erklären erklärt            | person | text film map exam machine
@@ -148,7 +149,7 @@ _GIVING_TABLE = """
 
 _GOING_TABLE = f"""
     go/went        | gehen gegangen ist          | person | | {_WALKS}
-    drive/drove    | fahren fährt gefahren ist   | person | | {_WALKS}
+    drive/drove    | fahren fährt gefahren ist   | person | | {_DRIVES}
     run/ran        | laufen läuft gelaufen ist   | person dog horse | | {_WALKS}
     come/came      | kommen gekommen ist         | person | | {_WALKS}
     travel         | reisen gereist ist          | person | | city village island lake castle
@@ -177,7 +178,7 @@ _ALONE_TABLE = """
     watch television | fern-sehen sieht ferngesehen | person
     laugh          | lachen gelacht              | person
     cry            | weinen geweint              | child
-    smoke          | rauchen geraucht            | person
+    smoke          | rauchen geraucht            | men women
     rest           | aus-ruhen ausgeruht sich    | person
     hurry          | beeilen beeilt sich         | person
     """
