@@ -68,7 +68,14 @@ def make_config(*layers: Settings) -> Config:
         for given, other in (("steps", "epochs"), ("epochs", "steps")):
             if train.get(given) is not None and train.get(other) is None:
                 merged["train"][other] = None
-    return Config(**{name: section(**merged[name]) for name, section in sections.items()})
+    config = Config(**{name: section(**merged[name]) for name, section in sections.items()})
+    if config.model.positions == "learned" and config.model.max_len_tokens < config.batches.max_len_tokens:
+        raise ConfigError(
+            f"batches.max_len_tokens={config.batches.max_len_tokens} lets in sentences longer than the "
+            f"model.max_len_tokens={config.model.max_len_tokens} positions that are learned",
+            hint=f"use batches.max_len_tokens={config.model.max_len_tokens}",
+        )
+    return config
 
 
 def read_settings(path: Path) -> Settings:

@@ -35,15 +35,13 @@ def prepare(config: Config, run: Path, watcher: Watcher) -> tuple[Data, Config]:
         watcher.warn("no validation text: the best checkpoint cannot be told, and there will be no BLEU")
 
     subwords = _subwords(config, run, watcher)
-    vocab_size = subwords.vocab_size
-    config = replace(config, tokens=replace(config.tokens, vocab_size=vocab_size))
-    config = replace(config, model=replace(config.model, vocab_size=vocab_size, pad_id=subwords.pad_id))
+    config = replace(config, model=replace(config.model, vocab_size=subwords.vocab_size, pad_id=subwords.pad_id))
 
     if (run / ENCODED).exists():
         pairs = open_store(run / ENCODED)
     else:
         watcher.note("encoding the text")
-        pairs = write_store(run / ENCODED, _encoded(config, subwords, watcher), vocab_size)
+        pairs = write_store(run / ENCODED, _encoded(config, subwords, watcher), subwords.vocab_size)
     return Data(subwords, pairs, valid), config
 
 

@@ -94,7 +94,8 @@ def _begin(config: Config, run: Path) -> Config:
     """Makes the run folder with its settings in it, so that a kill at any instant leaves something to resume."""
     if run.exists() and not run.is_dir():
         raise ConfigError(f"{run} is a file", hint="give --out a folder")
-    if run.is_dir() and any(run.iterdir()):
+    unfinished = f".{files.CONFIG}.part"  # all there is of a run that was killed in its first moment
+    if run.is_dir() and any(path.name != unfinished for path in run.iterdir()):
         raise ConfigError(f"{run} is not empty", hint="give --resume to go on with the run there, or another --out")
     if config.text.src is None and config.text.pairs is None:
         raise ConfigError("there is no training text", hint="give --src and --tgt, or --pairs")
@@ -360,7 +361,7 @@ class _Training:
                 ("training pairs", f"{len(self.data.pairs):,}"),
                 ("validation text", text.valid_pairs or f"{text.valid_src} → {text.valid_tgt}"),
                 ("validation pairs", f"{len(self.data.valid):,}"),
-                ("vocabulary", f"{config.tokens.vocab_size:,} subwords, SentencePiece BPE with bytes, joint"),
+                ("vocabulary", f"{config.model.vocab_size:,} subwords, SentencePiece BPE with bytes, joint"),
             ],
             model=[
                 ("parameters", f"{n_parameters:,}"),

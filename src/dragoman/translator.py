@@ -288,9 +288,10 @@ def _batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:
 
 def _words(pieces: Sequence[str]) -> list[int]:
     """The number of the word each piece belongs to, words being divided by spaces."""
-    words, word = [], 0
-    for i, piece in enumerate(pieces):
-        starts = piece.startswith("▁") and i > 0 and pieces[i - 1] != "▁"
-        word += starts
+    words, word, is_open = [], 0, False
+    for piece in pieces:
+        if piece.startswith("▁") and is_open:
+            word, is_open = word + 1, False
         words.append(word)
+        is_open = is_open or piece.strip("▁") != ""  # spaces alone begin no word
     return words

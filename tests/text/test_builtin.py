@@ -544,7 +544,7 @@ def test_sentences_are_tidy(corpus: BuiltinCorpus) -> None:
             assert text.count(".") + text.count("?") == 1
             assert text[-1] in ".?"
             assert not any(bad in text for bad in ("  ", " ,", " .", ",.", ",,", ",?"))
-        assert len(pair[0].split()) <= 16
+        assert len(pair[0].split()) <= 13
 
 
 def test_too_few_training_sentences_are_refused() -> None:

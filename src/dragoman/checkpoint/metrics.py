@@ -48,11 +48,15 @@ def read_records(run: Path) -> list[Record]:
     path = run / METRICS
     if not path.exists():
         return []
-    *lines, _ = path.read_text(encoding="utf-8").split("\n")
-    records = []
-    for number, line in enumerate(lines, 1):
-        try:
-            records.append(json.loads(line))
-        except ValueError:
-            raise ModelError(f"line {number} of {path} is not JSON", hint="delete the line") from None
-    return records
+    *lines, _ = path.read_bytes().split(b"\n")
+    return [_record(line, f"line {number} of {path}") for number, line in enumerate(lines, 1)]
+
+
+def _record(line: bytes, place: str) -> Record:
+    try:
+        record = json.loads(line)
+    except ValueError:
+        raise ModelError(f"{place} is not JSON", hint="delete the line") from None
+    if not isinstance(record, dict) or "step" not in record:
+        raise ModelError(f"{place} is not the record of a step", hint="delete the line")
+    return record

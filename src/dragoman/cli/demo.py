@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,31 +20,27 @@ _N_EXAMPLES = 6
 @click.option("--out", metavar="RUN", type=click.Path(path_type=Path), default=Path("runs/demo"), show_default=True)
 @click.option("--seed", type=int, metavar="N", default=1, show_default=True, help="The same seed gives the same run.")
 @click.option("--threads", type=int, metavar="N", help="Processor threads to use.")
-def command(out: Path, seed: int, threads: int | None) -> int:
+def command(out: Path, seed: int, threads: int | None) -> None:
     """Train on the built-in English-German corpus, score held-out sentences and show what the model does.
 
     Needs no file and no network. The corpus goes to RUN-corpus, the model to RUN. Run again, it goes on where it
     was, or shows the finished model.
     """
     from dragoman.checkpoint.folder import CONFIG
-    from dragoman.cli.progress import duration, watcher
-    from dragoman.cli.train import stoppable
+    from dragoman.cli.progress import duration
+    from dragoman.cli.training import train_in_sight
     from dragoman.config import make_config
-    from dragoman.run import train
     from dragoman.text.lines import read_lines
     from dragoman.translator import load
 
     corpus = out.with_name(f"{out.name}-corpus")
-    _write_corpus(corpus)
     flags: Settings = {"train": {"seed": seed} | ({} if threads is None else {"threads": threads})}
-    with watcher() as screen, stoppable() as stop:
-        screen.note(f"training a small model on made sentences in {corpus}")
-        config = make_config(_settings(corpus), flags)
-        outcome = train(config, out, watcher=screen, resume=(out / CONFIG).is_file(), stop=stop)
-        if not outcome.is_finished:
-            screen.note(f"saved at step {outcome.step}; go on with: dragoman demo --out {out}")
-            return 128 + stop.signal
-        screen.note(f"trained in {duration(outcome.elapsed_s)}; translating the held-out sentences")
+    config = make_config(_settings(corpus), flags)
+    click.echo(f"making sentences: {corpus}", err=True)
+    _write_corpus(corpus)
+    go_on = f"dragoman demo --out {shlex.quote(str(out))} --seed {seed}"
+    outcome = train_in_sight(config, out, resume=(out / CONFIG).is_file(), go_on=go_on)
+    click.echo(f"trained in {duration(outcome.elapsed_s)}; translating the held-out sentences", err=True)
     translator = load(out, threads=threads)
     sources, references = (list(read_lines(corpus / f"test.{language}")) for language in ("en", "de"))
     _show_scores(translator, sources, references)
@@ -51,7 +48,6 @@ def command(out: Path, seed: int, threads: int | None) -> int:
     click.echo(heat_map(translator.attention(sources[0])))
     click.echo(f"\nYours now:  echo 'The old man reads a book.' | dragoman translate --model {out}")
     click.echo(f"            dragoman inspect {out}")
-    return 0
 
 
 def _settings(corpus: Path) -> Settings:

@@ -31,7 +31,10 @@ def command(run: Path, as_json: bool) -> None:
     report: dict[str, Any] = {
         "run": str(run),
         "parameters": {"total": sum(parts.values()), **parts},
-        "vocabulary": {"size": subwords.vocab_size, "first": subwords.pieces(range(260, min(270, subwords.vocab_size)))},
+        "vocabulary": {
+            "size": subwords.vocab_size,
+            "first": subwords.pieces(range(260, min(270, subwords.vocab_size))),
+        },
         "training": {
             "steps": last.get("step", 0),
             "elapsed_s": last.get("elapsed_s", 0),

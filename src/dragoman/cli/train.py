@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import shlex
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import click
 
-from dragoman.watch import Stop
+from dragoman.cli.training import train_in_sight
 
 # Flags that are settings under another name; the rest of the settings are reached by --set.
 _FLAGS = {
@@ -43,13 +39,11 @@ _FLAGS = {
 @click.option("--resume", is_flag=True, help="Go on with the run in --out.")
 def command(
     out: Path, preset: str | None, config: Path | None, sets: tuple[str, ...], resume: bool, **flags: Any
-) -> int:
+) -> None:
     """Train a translator on parallel text."""
     from dragoman.checkpoint.folder import CONFIG
-    from dragoman.cli.progress import watcher
     from dragoman.config import PRESETS, Settings, make_config, parse_setting, read_settings
     from dragoman.errors import ConfigError
-    from dragoman.run import train
 
     layers: list[Settings] = []
     if resume:
@@ -62,45 +56,13 @@ def command(
         layers.append(PRESETS[preset])
     if config is not None:
         layers.append(read_settings(config))
-    layers += [{_FLAGS[name]: {name: value}} for name, value in flags.items() if value is not None]
-    layers += [parse_setting(text) for text in sets]
+    given: Settings = {section: {} for section in _FLAGS.values()}
+    for name, value in flags.items():
+        if value is not None:
+            given[_FLAGS[name]][name] = value
+    layers += [given, *(parse_setting(text) for text in sets)]
     settings = make_config(*layers)
 
     name = shlex.quote(str(out))
-    with watcher() as screen, stoppable() as stop:
-        try:
-            outcome = train(settings, out, watcher=screen, resume=resume, stop=stop)
-        except KeyboardInterrupt:
-            has_begun = (out / CONFIG).is_file()
-            screen.note("stopped" + f"; go on with: dragoman train --resume --out {name}" * has_begun)
-            return 128 + stop.signal
-        if not outcome.is_finished:
-            screen.note(f"saved at step {outcome.step}; go on with: dragoman train --resume --out {name}")
-            return 128 + stop.signal
-        if outcome.scores is not None:
-            screen.note(f"BLEU {outcome.scores.bleu.score:.2f}  {outcome.scores.bleu.signature}")
-        screen.note(f"done: {out}; translate with: dragoman translate --model {name} FILE")
-    return 0
-
-
-class _SignalStop(Stop):
-    signal: int = 0
-
-
-@contextmanager
-def stoppable() -> Iterator[_SignalStop]:
-    """Ctrl-C and SIGTERM ask training to save and stop; a second one, or one at any other time, stops at once."""
-    stop = _SignalStop()
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        stop.signal = number
-        if not stop.is_heeded or stop.is_requested:
-            raise KeyboardInterrupt
-        stop.is_requested = True
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    train_in_sight(settings, out, resume=resume, go_on=f"dragoman train --resume --out {name}")
+    click.echo(f"done: {out}; translate with: dragoman translate --model {name} FILE", err=True)

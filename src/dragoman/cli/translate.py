@@ -45,10 +45,8 @@ def command(file: str | None, model: str, output: Path | None, style: str, **fla
     With --nbest above 1 each line has N lines of output: its number, the score and the translation, between tabs.
     """
     options = _options(flags)
-    if output is not None and not output.parent.is_dir():
-        from dragoman.errors import DataError
-
-        raise DataError(f"there is no folder {output.parent}", hint="make it, or write elsewhere")
+    if output is not None:
+        _check_writable(output)
     from dragoman.text.lines import read_lines
     from dragoman.translator import Sampling, load
 
@@ -79,6 +77,16 @@ def _options(flags: dict[str, Any]) -> dict[str, Any]:
         raise ConfigError("--sample and --beam exclude each other", hint="give one of them")
     names = ("beam", "length_penalty", "nbest", "alignments", "batch_tokens")
     return {name: flags[name] for name in names if flags[name] is not None}
+
+
+def _check_writable(output: Path) -> None:
+    """Raises if the output has no place, before any time is spent on it."""
+    from dragoman.errors import DataError
+
+    if output.is_dir():
+        raise DataError(f"{output} is a folder", hint="name a file inside it")
+    if not output.parent.is_dir():
+        raise DataError(f"there is no folder {output.parent}", hint="make it, or write elsewhere")
 
 
 def _sampling(flags: dict[str, Any]) -> dict[str, Any]:

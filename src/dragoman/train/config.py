@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -51,8 +52,10 @@ class TrainConfig:
                 raise ConfigError(f"train.{name}={value} is below 1", hint="give a whole number above 0")
         for name in ("lr", "clip_norm"):
             value = getattr(self, name)
-            if value is not None and not value > 0:
-                raise ConfigError(f"train.{name}={value} is not above 0", hint=f"leave train.{name} out, or raise it")
+            if value is not None and not 0 < value < math.inf:
+                raise ConfigError(
+                    f"train.{name}={value} is not a number above 0", hint=f"leave train.{name} out, or raise it"
+                )
         if not 0 <= self.label_smoothing < 1:
             raise ConfigError(
                 f"train.label_smoothing={self.label_smoothing} is not between 0 and 1", hint="the paper uses 0.1"

@@ -85,5 +85,6 @@ def _not_finite(step: int, loss: float, group: Sequence[Batch]) -> TrainingError
     return TrainingError(
         f"{what} at step {step}, in the batch of the {len(pairs)} pairs {shown} (counted from 0 in the pairs kept); "
         "the model was not updated",
-        hint="lower train.lr, lengthen train.warmup_steps or set train.clip_norm, and go on from the last checkpoint",
+        hint="lower train.lr, lengthen train.warmup_steps or set train.clip_norm; --resume goes on from the last "
+        "checkpoint, if there is one",
     )

@@ -11,15 +11,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from random import Random
 
-from ...errors import ConfigError
-from .english import english
-from .german import german
-from .heldout import combinations, is_reserved, words
-from .sentences import sentence
+from dragoman.errors import ConfigError
+from dragoman.text.builtin.english import english
+from dragoman.text.builtin.german import german
+from dragoman.text.builtin.heldout import combinations, is_reserved, words
+from dragoman.text.builtin.sentences import sentence
 
 __all__ = ["BuiltinCorpus", "builtin_corpus"]
 
-_MAX_WORDS = 16
+_MAX_WORDS = 13
 _MAX_DRAWS_PER_PAIR = 2_000
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .nouns import NOUNS, Noun
+from dragoman.text.builtin.nouns import NOUNS, Noun
 
 
 @dataclass(frozen=True, slots=True, eq=False)

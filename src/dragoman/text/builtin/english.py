@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from .numbers import english_cardinal
-from .syntax import (
+from dragoman.text.builtin.numbers import english_cardinal
+from dragoman.text.builtin.syntax import (
     Clause,
     Complex,
     Name,
@@ -23,7 +23,7 @@ from .syntax import (
     Statement,
     Tense,
 )
-from .verbs import EXIST, Verb, ing_form
+from dragoman.text.builtin.verbs import EXIST, Verb, ing_form
 
 _OBJECT_FORMS = {"I": "me", "you": "you", "he": "him", "she": "her", "it": "it", "we": "us", "they": "them"}
 _BE: dict[Person, tuple[str, str]] = {

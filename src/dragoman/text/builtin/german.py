@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 
-from . import german_words as words
-from .nouns import Case
-from .numbers import german_cardinal
-from .syntax import (
+from dragoman.text.builtin import german_words as words
+from dragoman.text.builtin.nouns import Case
+from dragoman.text.builtin.numbers import german_cardinal
+from dragoman.text.builtin.syntax import (
     Clause,
     Complex,
     Joined,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
-from .nouns import Case, Noun
-from .syntax import Person, Tense
-from .verbs import Modal, Verb, german_stem, needs_e
+from dragoman.text.builtin.nouns import Case, Noun
+from dragoman.text.builtin.syntax import Person, Tense
+from dragoman.text.builtin.verbs import Modal, Verb, german_stem, needs_e
 
 Column = Literal["m", "f", "n", "p"]  # a gender, or the plural that has none
 Declension = Literal["weak", "mixed", "strong"]

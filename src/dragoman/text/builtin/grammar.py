@@ -6,13 +6,22 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
-from . import phrases
-from .adjectives import Adjective, suited
-from .choices import between, chance, deck, pick
-from .nouns import Noun, nouns
-from .phrases import Phrase
-from .syntax import Clause, Name, Nominal, NounPhrase, Pair, Prepositional, Pronoun, Tense
-from .verbs import ALONE_VERBS, GIVING_VERBS, GOING_VERBS, MODALS, OBJECT_VERBS, STAYING_VERBS, Modal, Verb
+from dragoman.text.builtin import phrases
+from dragoman.text.builtin.adjectives import Adjective, suited
+from dragoman.text.builtin.choices import between, chance, deck, pick
+from dragoman.text.builtin.nouns import Noun, nouns
+from dragoman.text.builtin.phrases import Phrase
+from dragoman.text.builtin.syntax import Clause, Name, Nominal, NounPhrase, Pair, Prepositional, Pronoun, Tense
+from dragoman.text.builtin.verbs import (
+    ALONE_VERBS,
+    GIVING_VERBS,
+    GOING_VERBS,
+    MODALS,
+    OBJECT_VERBS,
+    STAYING_VERBS,
+    Modal,
+    Verb,
+)
 
 _PRONOUNS = [Pronoun(en) for en in ("I", "I", "you", "you", "he", "she", "we", "they")]
 _NAMES = [Name(text) for text in phrases.NAMES]

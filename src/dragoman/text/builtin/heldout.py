@@ -2,8 +2,7 @@
 
 A combination is one of
 - an adjective and the noun it describes, before the noun or after "to be";
-- a verb and the noun that is its object;
-- a verb and a word order other than the plain statement: fronted, question, subordinate, relative, infinitive.
+- a verb and the noun that is its object.
 """
 
 from __future__ import annotations
@@ -13,11 +12,11 @@ from dataclasses import replace
 from functools import cache
 from zlib import crc32
 
-from .syntax import Clause, Complex, Nominal, NounPhrase, Pair, Question, Role, Sentence, clauses
+from dragoman.text.builtin.syntax import Clause, Complex, Nominal, NounPhrase, Pair, Question, Role, Sentence, clauses
 
 Combination = tuple[str, str, str]
 
-_RESERVED_PER_MILLE = {"adjective": 70, "object": 70, "order": 50}
+_RESERVED_PER_MILLE = {"adjective": 70, "object": 70}
 
 
 @cache
@@ -30,12 +29,9 @@ def is_reserved(combination: Combination, seed: int) -> bool:
 def combinations(sentence: Sentence) -> list[Combination]:
     """Every combination the sentence shows."""
     found: list[Combination] = []
-    for order, clause in clauses(_visible(sentence)):
-        verb = clause.verb.infinitive
-        if order != "statement":
-            found.append(("order", order, verb))
+    for clause in clauses(_visible(sentence)):
         if isinstance(clause.object, NounPhrase):
-            found.append(("object", verb, clause.object.noun.en))
+            found.append(("object", clause.verb.infinitive, clause.object.noun.en))
         if clause.predicate is not None and isinstance(clause.subject, NounPhrase):
             found.append(("adjective", clause.predicate.adjective.en, clause.subject.noun.en))
         for phrase in _phrases(clause):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from . import numbers
+from dragoman.text.builtin import numbers
 
 
 @dataclass(frozen=True, slots=True)

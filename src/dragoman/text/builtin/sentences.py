@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import cache
 from random import Random
 
-from . import grammar
-from .adjectives import ADJECTIVES, described, suited
-from .choices import between, chance, deck, pick
-from .grammar import Setting
-from .nouns import NOUNS, Noun
-from .phrases import CONJUNCTIONS, COORDINATORS, PRESENT_TIMES
-from .syntax import (
+from dragoman.text.builtin import grammar
+from dragoman.text.builtin.adjectives import ADJECTIVES, described, suited
+from dragoman.text.builtin.choices import between, chance, deck, pick
+from dragoman.text.builtin.grammar import Setting
+from dragoman.text.builtin.nouns import NOUNS, Noun
+from dragoman.text.builtin.phrases import CONJUNCTIONS, COORDINATORS, PRESENT_TIMES
+from dragoman.text.builtin.syntax import (
     Clause,
     Complex,
     Joined,
@@ -29,7 +29,7 @@ from .syntax import (
     Statement,
     Tense,
 )
-from .verbs import (
+from dragoman.text.builtin.verbs import (
     BE,
     CLAUSE_VERBS,
     COST,

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from .adjectives import Adjective
-from .nouns import Case, Noun
-from .phrases import NAMES, Phrase
-from .verbs import Modal, Verb
+from dragoman.text.builtin.adjectives import Adjective
+from dragoman.text.builtin.nouns import Case, Noun
+from dragoman.text.builtin.phrases import NAMES, Phrase
+from dragoman.text.builtin.verbs import Modal, Verb
 
 Person = Literal["1s", "2s", "3s", "1p", "3p"]
 Tense = Literal["present", "past", "future"]
 Role = Literal["subject", "object", "place", "cause", "time"]
-Order = Literal["statement", "fronted", "question", "subordinate", "relative", "infinitive"]
 
 _PERSONS: dict[str, Person] = {
     "I": "1s",
@@ -187,23 +186,15 @@ class Joined:
 Sentence: TypeAlias = Statement | Question | Complex | Purpose | Joined
 
 
-def clauses(sentence: Sentence) -> list[tuple[Order, Clause]]:
-    """Every clause of the sentence with its word order, relative clauses last."""
-    found: list[tuple[Order, Clause]]
-    if isinstance(sentence, Statement):
-        found = [("fronted" if sentence.fronted else "statement", sentence.clause)]
-    elif isinstance(sentence, Question):
-        found = [("question", sentence.clause)]
+def clauses(sentence: Sentence) -> list[Clause]:
+    """Every clause of the sentence, relative clauses last."""
+    if isinstance(sentence, Statement | Question):
+        found = [sentence.clause]
     elif isinstance(sentence, Complex):
-        order: Order = "fronted" if sentence.subordinate_first else "statement"
-        found = [(order, sentence.main), ("subordinate", sentence.subordinate)]
+        found = [sentence.main, sentence.subordinate]
     elif isinstance(sentence, Purpose):
-        found = [("statement", sentence.main), ("infinitive", sentence.infinitive)]
+        found = [sentence.main, sentence.infinitive]
     else:
-        found = [("statement", sentence.first), ("statement", sentence.second)]
-    relatives: list[tuple[Order, Clause]] = []
-    for _, clause in found:
-        for part in (clause.subject, clause.object):
-            if isinstance(part, NounPhrase) and part.relative is not None:
-                relatives.append(("relative", part.relative.clause))
-    return found + relatives
+        found = [sentence.first, sentence.second]
+    parts = [part for clause in found for part in (clause.subject, clause.object)]
+    return found + [part.relative.clause for part in parts if isinstance(part, NounPhrase) and part.relative]

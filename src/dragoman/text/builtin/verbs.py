@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .nouns import Case, Noun, Place, nouns, places
+from dragoman.text.builtin.nouns import Case, Noun, Place, nouns, places
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -1,0 +1,40 @@
+"""The flags of every command, written down: a new one is a decision, not an accident."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from dragoman.cli.main import dragoman
+
+FLAGS = {
+    "demo": {"--out", "--seed", "--threads"},
+    "train": {
+        "--src", "--tgt", "--pairs", "--valid-src", "--valid-tgt", "--valid-pairs", "--out", "--preset", "--steps",
+        "--epochs", "--vocab-size", "--seed", "--device", "--threads", "--init", "--config", "--set", "--resume",
+    },
+    "translate": {
+        "file", "--model", "--output", "--beam", "--length-penalty", "--nbest", "--sample", "--temperature", "--top-k",
+        "--top-p", "--seed", "--scores", "--alignments", "--batch-tokens", "--device", "--threads", "--format",
+    },
+    "evaluate": {
+        "--model", "--src", "--ref", "--against", "--beam", "--length-penalty", "--device", "--threads", "--json",
+    },
+    "average": {"checkpoints", "--out"},
+    "inspect": {"run", "--json"},
+}  # fmt: skip
+
+
+def flags(command: click.Command) -> set[str]:
+    return {name for parameter in command.params for name in parameter.opts}
+
+
+@pytest.mark.parametrize("name", FLAGS)
+def test_the_flags_are_those_decided_on(name: str) -> None:
+    command = dragoman.get_command(click.Context(dragoman), name)
+    assert command is not None
+    assert flags(command) == FLAGS[name]
+
+
+def test_the_commands_are_those_decided_on() -> None:
+    assert set(dragoman.list_commands(click.Context(dragoman))) == FLAGS.keys()
