@@ -31,7 +31,7 @@ def test_defaults_are_the_papers() -> None:
             for value in (0, -1)
         ),
         *(
-            ({name: value}, f"train.{name}={value} is not above 0", f"leave train.{name} out")
+            ({name: value}, f"train.{name}={value} is not a number above 0", f"leave train.{name} out")
             for name in ("lr", "clip_norm")
             for value in (0.0, -1.0, float("nan"))
         ),

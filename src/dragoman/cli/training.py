@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import platform
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,6 +26,7 @@ def train_in_sight(config: Config, out: Path, *, resume: bool, go_on: str) -> Ou
     from dragoman.cli.progress import watcher
     from dragoman.run import train
 
+    _keep_freed_memory()
     with watcher() as screen, _stoppable() as stop:
         try:
             outcome = train(config, out, watcher=screen, resume=resume, stop=stop)
@@ -36,6 +39,18 @@ def train_in_sight(config: Config, out: Path, *, resume: bool, go_on: str) -> Ou
         if outcome.scores is not None:
             screen.note(f"BLEU {outcome.scores.bleu.score:.2f}  {outcome.scores.bleu.signature}")
     return outcome
+
+
+def _keep_freed_memory() -> None:
+    """Stops glibc from handing large blocks back to the system after each use.
+
+    Every update frees and takes the same blocks again, and the system clears each page anew: about a sixth of the
+    time of a small model's update. The process is ours to tune here, as it would not be in a library.
+    """
+    if platform.libc_ver()[0] == "glibc":
+        libc = ctypes.CDLL(None)
+        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
+        libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD
 
 
 class _SignalStop(Stop):

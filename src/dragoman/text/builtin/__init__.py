@@ -19,7 +19,7 @@ from dragoman.text.builtin.sentences import sentence
 
 __all__ = ["BuiltinCorpus", "builtin_corpus"]
 
-_MAX_WORDS = 13
+_MAX_WORDS = 9
 _MAX_DRAWS_PER_PAIR = 2_000
 
 
@@ -32,7 +32,7 @@ class BuiltinCorpus:
     test: list[tuple[str, str]]
 
 
-def builtin_corpus(*, n_train: int = 40_000, n_valid: int = 500, n_test: int = 1_000, seed: int = 0) -> BuiltinCorpus:
+def builtin_corpus(*, n_train: int = 80_000, n_valid: int = 500, n_test: int = 1_000, seed: int = 0) -> BuiltinCorpus:
     """The corpus of this size and seed.
 
     Every sentence in `valid` and `test` has at least one combination of words that no sentence in `train` has

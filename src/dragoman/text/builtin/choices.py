@@ -14,6 +14,11 @@ def pick(rng: Random, items: Sequence[T]) -> T:
     return items[int(rng.random() * len(items))]
 
 
+def common(rng: Random, items: Sequence[T]) -> T:
+    """One item, the earlier ones more likely, as common words are: the first half comes up 71 % of the time."""
+    return items[int(rng.random() ** 2 * len(items))]
+
+
 def deck(weights: dict[T, int]) -> list[T]:
     """A list that holds each key as often as its weight, for `pick`."""
     return [item for item, weight in weights.items() for _ in range(weight)]

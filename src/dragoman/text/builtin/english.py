@@ -16,7 +16,6 @@ from dragoman.text.builtin.syntax import (
     Predicate,
     Prepositional,
     Pronoun,
-    Purpose,
     Question,
     Role,
     Sentence,
@@ -44,12 +43,10 @@ def english(sentence: Sentence) -> str:
         text = _question(sentence) + "?"
     elif isinstance(sentence, Complex):
         text = _complex(sentence) + "."
-    elif isinstance(sentence, Purpose):
+    else:
         opening = "in order to" if sentence.in_order else "to"
         inner = sentence.infinitive
         text = _join(_main(sentence.main), opening, inner.verb.en, *_after_verb(inner)) + "."
-    else:
-        text = f"{_main(sentence.first)} {sentence.coordinator.en} {_main(sentence.second)}."
     text = text.replace(" ,", ",")
     return text[0].upper() + text[1:]
 

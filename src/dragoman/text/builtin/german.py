@@ -15,7 +15,6 @@ from dragoman.text.builtin.numbers import german_cardinal
 from dragoman.text.builtin.syntax import (
     Clause,
     Complex,
-    Joined,
     Name,
     Nominal,
     NounPhrase,
@@ -23,7 +22,6 @@ from dragoman.text.builtin.syntax import (
     Predicate,
     Prepositional,
     Pronoun,
-    Purpose,
     Question,
     Role,
     Sentence,
@@ -48,11 +46,9 @@ def german(sentence: Sentence) -> str:
         text = _question(sentence) + "?"
     elif isinstance(sentence, Complex):
         text = _complex(sentence) + "."
-    elif isinstance(sentence, Purpose):
+    else:
         um = "um " if sentence.in_order else ""
         text = f"{_main(sentence.main)}, {um}{_infinitive(sentence.infinitive)}."
-    else:
-        text = _joined(sentence) + "."
     text = re.sub(r",(?=[,.?])", "", text).replace(" ,", ",")
     return text[0].upper() + text[1:]
 
@@ -72,7 +68,7 @@ def noun_phrase(phrase: Nominal, case: Case) -> str:
         parts.append(phrase.owner.text + "s")
         determiner = ""
     elif determiner == "how many":
-        parts.append("wie viele")
+        parts.append("wie vielen" if case == "dat" else "wie viele")
         determiner = ""
     elif phrase.owner is not None:
         determiner = "the"
@@ -244,10 +240,6 @@ def _complex(sentence: Complex) -> str:
     if sentence.subordinate_first:
         return f"{subordinate}, {_verb_first(sentence.main)}"
     return f"{_main(sentence.main)}, {subordinate}"
-
-
-def _joined(sentence: Joined) -> str:
-    return f"{_main(sentence.first)} {sentence.coordinator.de} {_main(sentence.second)}"
 
 
 def _join(*parts: str) -> str:

@@ -8,7 +8,7 @@ from random import Random
 
 from dragoman.text.builtin import phrases
 from dragoman.text.builtin.adjectives import Adjective, suited
-from dragoman.text.builtin.choices import between, chance, deck, pick
+from dragoman.text.builtin.choices import between, chance, common, deck, pick
 from dragoman.text.builtin.nouns import Noun, nouns
 from dragoman.text.builtin.phrases import Phrase
 from dragoman.text.builtin.syntax import Clause, Name, Nominal, NounPhrase, Pair, Prepositional, Pronoun, Tense
@@ -151,7 +151,7 @@ def _possessive(rng: Random, subject: Nominal | None) -> str:
 
 def _adjective(rng: Random, noun: Noun, probability: float) -> Adjective | None:
     fitting = suited(noun)
-    return pick(rng, fitting) if fitting and chance(rng, probability) else None
+    return common(rng, fitting) if fitting and chance(rng, probability) else None
 
 
 def is_owned(noun: Noun) -> bool:
@@ -164,9 +164,9 @@ def is_owned(noun: Noun) -> bool:
 def _owner(rng: Random, noun: Noun) -> Name | NounPhrase:
     if chance(rng, 0.3):
         return pick(rng, _NAMES)
-    owner = pick(rng, _PEOPLE)
+    owner = common(rng, _PEOPLE)
     while owner is noun:
-        owner = pick(rng, _PEOPLE)
+        owner = common(rng, _PEOPLE)
     return NounPhrase(
         noun=owner,
         determiner=pick(rng, ("the", "the", "my", "a")) if is_owned(owner) else "the",
@@ -210,9 +210,9 @@ def subject(rng: Random, verb: Verb) -> Nominal:
         if kind == "name":
             return pick(rng, _NAMES)
         if kind == "pair":
-            first, second = pick(rng, _NAMES), pick(rng, _RELATIONS)
+            first, second = pick(rng, _NAMES), common(rng, _RELATIONS)
             return Pair(first, NounPhrase(noun=second, determiner="his" if first.sex == "m" else "her"))
-    return noun_phrase(rng, pick(rng, verb.subjects), adjectives=0.15)
+    return noun_phrase(rng, common(rng, verb.subjects), adjectives=0.15)
 
 
 def _other_person(rng: Random, subject: Nominal, candidates: list[Noun], *, is_negated: bool) -> Nominal:
@@ -223,9 +223,9 @@ def _other_person(rng: Random, subject: Nominal, candidates: list[Noun], *, is_n
         return pick(
             rng, [other for other in _PRONOUNS if other.person[0] != subject.person[0] or other.person[0] == "3"]
         )
-    noun = pick(rng, candidates)
+    noun = common(rng, candidates)
     while len(candidates) > 1 and isinstance(subject, NounPhrase) and noun is subject.noun:
-        noun = pick(rng, candidates)
+        noun = common(rng, candidates)
     phrase = noun_phrase(rng, noun, subject=subject, is_negated=is_negated)
     if is_negated and phrase.is_indefinite:
         return NounPhrase(noun=noun, adjective=phrase.adjective)
@@ -239,7 +239,7 @@ def _people_among(verb: Verb) -> list[Noun]:
 
 def thing(rng: Random, verb: Verb, subject: Nominal, *, is_negated: bool = False) -> Nominal:
     """An object that suits the verb."""
-    noun = pick(rng, verb.objects)
+    noun = common(rng, verb.objects)
     if noun.is_person:
         return _other_person(rng, subject, _people_among(verb), is_negated=is_negated)
     return noun_phrase(rng, noun, subject=subject, is_negated=is_negated)
@@ -247,7 +247,7 @@ def thing(rng: Random, verb: Verb, subject: Nominal, *, is_negated: bool = False
 
 def place(rng: Random, verb: Verb) -> Prepositional:
     """Where the verb happens, or leads to."""
-    where = pick(rng, verb.places)
+    where = common(rng, verb.places)
     phrase = NounPhrase(
         noun=where.noun,
         determiner=pick(rng, _PLACE_OPENINGS),
@@ -274,7 +274,7 @@ def _company(rng: Random, verb: Verb, subject: Nominal) -> Prepositional | None:
 def _cause(rng: Random, verb: Verb) -> Prepositional:
     """A circumstance in the genitive: because of the rain, during the concert."""
     if not verb.goes and chance(rng, 0.4):
-        noun, word = pick(rng, _EVENTS), phrases.DURING
+        noun, word = common(rng, _EVENTS), phrases.DURING
     else:
         noun, word = pick(rng, _TROUBLES), pick(rng, phrases.CAUSES)
     phrase = NounPhrase(noun=noun, adjective=_adjective(rng, noun, 0.25))
@@ -283,7 +283,7 @@ def _cause(rng: Random, verb: Verb) -> Prepositional:
 
 def verb(rng: Random) -> Verb:
     """Any verb that stands in an ordinary clause."""
-    return pick(rng, _VERBS[pick(rng, _FAMILIES)])
+    return common(rng, _VERBS[pick(rng, _FAMILIES)])
 
 
 def clause(
@@ -340,7 +340,7 @@ def _liking(rng: Random, doing: Verb, who: Nominal) -> Clause:
     """What someone likes to do: lesen gern Bücher."""
     liked: Nominal | None = None
     if doing.objects:
-        noun = pick(rng, doing.objects)
+        noun = common(rng, doing.objects)
         if noun.is_person:
             liked = _other_person(rng, who, _PEOPLE, is_negated=False)
         else:

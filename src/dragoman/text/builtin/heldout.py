@@ -3,27 +3,35 @@
 A combination is one of
 - an adjective and the noun it describes, before the noun or after "to be";
 - a verb and the noun that is its object.
+
+Only words with enough other partners lose one: "cold" without "soup" and "milk" would hardly ever be feminine.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import replace
 from functools import cache
 from zlib import crc32
 
+from dragoman.text.builtin.adjectives import ADJECTIVES, described
 from dragoman.text.builtin.syntax import Clause, Complex, Nominal, NounPhrase, Pair, Question, Role, Sentence, clauses
+from dragoman.text.builtin.verbs import GIVING_VERBS, OBJECT_VERBS
 
 Combination = tuple[str, str, str]
 
-_RESERVED_PER_MILLE = {"adjective": 70, "object": 70}
+_RESERVED_PER_MILLE = 80
+_MIN_PARTNERS = 6
 
 
 @cache
 def is_reserved(combination: Combination, seed: int) -> bool:
     """True if training with this seed must not show the combination."""
-    draw = crc32(f"{seed} {' '.join(combination)}".encode()) % 1000
-    return draw < _RESERVED_PER_MILLE[combination[0]]
+    kind, word, noun = combination
+    if min(_PARTNERS[kind, word], _PARTNERS[kind, noun]) < _MIN_PARTNERS:
+        return False
+    return crc32(f"{seed} {' '.join(combination)}".encode()) % 1000 < _RESERVED_PER_MILLE
 
 
 def combinations(sentence: Sentence) -> list[Combination]:
@@ -69,6 +77,16 @@ def _phrases(clause: Clause) -> list[Nominal | None]:
     standard = clause.predicate.standard if clause.predicate is not None else None
     prepositional = [part.phrase for part in (clause.cause, clause.company, clause.place) if part is not None]
     return [clause.subject, clause.recipient, clause.object, standard, *prepositional]
+
+
+def _partners() -> Counter[tuple[str, str]]:
+    """With how many words each word is combined, by kind of combination."""
+    pairs = [("adjective", adjective.en, noun.en) for adjective in ADJECTIVES for noun in described(adjective)]
+    pairs += {("object", verb.infinitive, noun.en) for verb in OBJECT_VERBS + GIVING_VERBS for noun in verb.objects}
+    return Counter((kind, word) for kind, *both in pairs for word in both)
+
+
+_PARTNERS = _partners()
 
 
 def _described(phrase: Nominal | None) -> list[Combination]:

@@ -299,18 +299,16 @@ _BY_PLACE = {place.noun.en: place for place in PLACES}
 
 
 def nouns(names: str) -> list[Noun]:
-    """The nouns listed by `names`, in which "person" and every kind stand for all their members."""
-    found: list[Noun] = []
-    for name in names.split():
-        if name == "person":
-            found += [noun for noun in NOUNS if noun.is_person]
-        elif name in _BY_NAME:
-            found.append(_BY_NAME[name])
+    """The nouns listed by `names`, in which "person" and every kind stand for all their members, common ones first."""
+    ranked: list[tuple[float, Noun]] = []
+    for name in names.replace("person", "men women children").split():
+        if name in _BY_NAME:
+            ranked.append((0.5, _BY_NAME[name]))
         else:
             members = [noun for noun in NOUNS if noun.kind == name]
             assert members, f"no noun and no kind is called {name}"
-            found += members
-    return found
+            ranked += [(rank / len(members), noun) for rank, noun in enumerate(members)]
+    return [noun for _, noun in sorted(ranked, key=lambda one: one[0])]
 
 
 def places(names: str) -> list[Place]:

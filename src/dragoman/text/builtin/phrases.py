@@ -105,10 +105,6 @@ CONJUNCTIONS = {
     whether = ob
 """)
 }
-COORDINATORS = _phrases("""
-    and = und
-    , but = , aber
-""")
 NAMES = {"Anna": "f", "Maria": "f", "Julia": "f", "Laura": "f", "Peter": "m", "Paul": "m", "Martin": "m", "Leo": "m"}
 
 

@@ -9,14 +9,13 @@ from random import Random
 
 from dragoman.text.builtin import grammar
 from dragoman.text.builtin.adjectives import ADJECTIVES, described, suited
-from dragoman.text.builtin.choices import between, chance, deck, pick
+from dragoman.text.builtin.choices import between, chance, common, deck, pick
 from dragoman.text.builtin.grammar import Setting
-from dragoman.text.builtin.nouns import NOUNS, Noun
-from dragoman.text.builtin.phrases import CONJUNCTIONS, COORDINATORS, PRESENT_TIMES
+from dragoman.text.builtin.nouns import NOUNS, Noun, nouns
+from dragoman.text.builtin.phrases import CONJUNCTIONS, PRESENT_TIMES
 from dragoman.text.builtin.syntax import (
     Clause,
     Complex,
-    Joined,
     NounPhrase,
     Predicate,
     Prepositional,
@@ -60,7 +59,7 @@ _PLACE_VERBS = [verb for verb in STAYING_VERBS + GOING_VERBS if verb.de != "komm
 _ACTIVE_VERBS = [verb for verb in OBJECT_VERBS if not verb.is_stative]
 _WANT = next(modal for modal in MODALS if modal.de == "wollen")
 _UNINTENDED = ["verlieren", "vergessen", "tragen", "weinen", "aufwachen", "freuen", "denken", "träumen"]
-_PEOPLE = [noun for noun in NOUNS if noun.is_person]
+_PEOPLE = nouns("person")
 
 
 def _clause(rng: Random, *, extras: float = 1.0, may_negate: bool = True) -> Clause:
@@ -91,7 +90,7 @@ def _is_adjective(rng: Random, *, may_compare: bool = True) -> Clause:
         who = (
             grammar.subject(rng, grammar.verb(rng))
             if chance(rng, 0.3)
-            else grammar.noun_phrase(rng, pick(rng, _PEOPLE))
+            else grammar.noun_phrase(rng, common(rng, _PEOPLE))
         )
         return Clause(subject=who, verb=BE, tense=tense, predicate=Predicate(adjective=_OLD, years=between(rng, 2, 99)))
     is_negated = chance(rng, 0.2)
@@ -125,25 +124,25 @@ def _asking(rng: Random) -> tuple[Clause, Role]:
     """A clause and the part of it that is asked for."""
     role = pick(rng, _ASKED)
     if role == "subject":
-        verb = pick(rng, _ACTIVE_VERBS)
+        verb = common(rng, _ACTIVE_VERBS)
         who = Pronoun("he")
         clause = grammar.clause(rng, verb, who, extras=0.5, may_negate=False)
         if chance(rng, 0.3) and verb.subjects[0].is_person:
-            which = NounPhrase(noun=pick(rng, verb.subjects), determiner="which", plural=chance(rng, 0.3))
+            which = NounPhrase(noun=common(rng, verb.subjects), determiner="which", plural=chance(rng, 0.3))
             when = grammar.setting(rng, verb, which, may_negate=False)
             clause = grammar.clause(rng, verb, which, when=when, extras=0.5)
         return clause, role
     if role == "object":
-        verb = pick(rng, _CASE_VERBS)
+        verb = common(rng, _CASE_VERBS)
         clause = grammar.clause(rng, verb, grammar.subject(rng, verb), extras=0.5, may_negate=False)
-        noun = pick(rng, verb.objects)
+        noun = common(rng, verb.objects)
         determiner = pick(rng, _ASKED_OBJECTS)
         plural = determiner == "how many" or (determiner == "which" and chance(rng, 0.3))
         if noun.is_mass:
             determiner, plural = "the", False
         return replace(clause, object=NounPhrase(noun=noun, determiner=determiner, plural=plural)), role
     if role == "place":
-        verb = pick(rng, _PLACE_VERBS)
+        verb = common(rng, _PLACE_VERBS)
         clause = grammar.clause(rng, verb, grammar.subject(rng, verb), extras=0.5, may_negate=False)
         return replace(clause, place=clause.place or grammar.place(rng, verb), cause=None), role
     clause = _clause(rng, extras=0.3, may_negate=False)
@@ -230,16 +229,11 @@ def _purpose(rng: Random) -> Sentence:
     main = replace(main, likes=False, manner=None, company=None, cause=None, frequency=None)
     if not in_order:
         main = replace(main, time=None)
-    verb = pick(rng, _ACTIVE_VERBS) if in_order else grammar.verb(rng)
+    verb = common(rng, _ACTIVE_VERBS) if in_order else grammar.verb(rng)
     while verb.is_stative or verb.infinitive in _UNINTENDED:
         verb = grammar.verb(rng)
     inner = grammar.clause(rng, verb, who, when=Setting(tense="future"), extras=0)
     return Purpose(main=main, infinitive=inner, in_order=in_order)
-
-
-def _joined(rng: Random) -> Sentence:
-    tense: Tense = pick(rng, ("present", "past", "future"))
-    return Joined(_part(rng, tense, may_negate=False), pick(rng, COORDINATORS), _part(rng, tense))
 
 
 @cache
@@ -256,7 +250,7 @@ def _related(rng: Random, noun: Noun, *, plural: bool) -> Relative:
         while noun not in verb.subjects:
             verb = grammar.verb(rng)
         return Relative(grammar.clause(rng, verb, head, extras=0.2, may_negate=False), "subject")
-    verb = pick(rng, _verbs_with_object(noun))
+    verb = common(rng, _verbs_with_object(noun))
     clause = grammar.clause(rng, verb, grammar.subject(rng, verb), extras=0.2, may_negate=False)
     return Relative(replace(clause, object=head, company=None, likes=False), "object")
 
@@ -268,12 +262,12 @@ def _relative(rng: Random) -> Sentence:
     """A sentence whose subject, or last object, has a relative clause."""
     plural = chance(rng, 0.25)
     if chance(rng, 0.5):
-        verb = pick(rng, _PLAIN_VERBS)
+        verb = common(rng, _PLAIN_VERBS)
         who = grammar.subject(rng, verb)
         when = Setting(tense="present", is_progressive=not verb.is_stative)
-        noun = pick(rng, verb.objects)
+        noun = common(rng, verb.objects)
         while noun not in _RELATABLE:
-            noun = pick(rng, verb.objects)
+            noun = common(rng, verb.objects)
         plural = plural and not noun.is_mass
         adjective = grammar.noun_phrase(rng, noun).adjective
         what = NounPhrase(noun=noun, plural=plural, adjective=adjective, relative=_related(rng, noun, plural=plural))
@@ -285,9 +279,9 @@ def _relative(rng: Random) -> Sentence:
         clause = replace(_is_adjective(rng), is_negated=False)
         fitting = suited(noun)
         if fitting:
-            predicate = Predicate(adjective=pick(rng, fitting))
+            predicate = Predicate(adjective=common(rng, fitting))
             return Statement(replace(clause, subject=subject, predicate=predicate))
-    noun = pick(rng, _PEOPLE)
+    noun = common(rng, _PEOPLE)
     who = NounPhrase(noun=noun, plural=plural, relative=_related(rng, noun, plural=plural))
     verb = grammar.verb(rng)
     while noun not in verb.subjects:
@@ -299,7 +293,7 @@ def _small(rng: Random) -> Sentence:
     """Prices, the weather and what there is."""
     kind = pick(rng, _SMALL)
     if kind == "price":
-        noun = pick(rng, COST.subjects)
+        noun = common(rng, COST.subjects)
         price = NounPhrase(noun=COST.objects[0], determiner="", count=between(rng, 2, 99), plural=True)
         what = NounPhrase(
             noun=noun, determiner=pick(rng, ("the", "this")), adjective=grammar.noun_phrase(rng, noun).adjective
@@ -311,7 +305,7 @@ def _small(rng: Random) -> Sentence:
             clause = replace(clause, time=pick(rng, PRESENT_TIMES))
         return Statement(clause, "time" if clause.time is not None and chance(rng, 0.5) else None)
     is_negated = chance(rng, 0.3)
-    noun = pick(rng, EXIST.objects)
+    noun = common(rng, EXIST.objects)
     phrase = grammar.noun_phrase(rng, noun)
     plural = chance(rng, 0.5)
     count = between(rng, 2, 12) if plural and not is_negated and chance(rng, 0.6) else 0
@@ -324,17 +318,16 @@ def _small(rng: Random) -> Sentence:
 
 _CONSTRUCTIONS: list[Callable[[Random], Sentence]] = deck(
     {
-        _statement: 28,
-        _fronted: 14,
+        _statement: 30,
+        _fronted: 15,
         _predicative: 8,
-        _yes_no: 8,
-        _w_question: 8,
-        _with_conjunction: 11,
+        _yes_no: 9,
+        _w_question: 9,
+        _with_conjunction: 12,
         _indirect: 7,
-        _purpose: 6,
-        _joined: 3,
-        _relative: 6,
-        _small: 5,
+        _purpose: 4,
+        _relative: 4,
+        _small: 4,
     }
 )
 

@@ -174,16 +174,7 @@ class Purpose:
     in_order: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Two main clauses and the word between them."""
-
-    first: Clause
-    coordinator: Phrase
-    second: Clause
-
-
-Sentence: TypeAlias = Statement | Question | Complex | Purpose | Joined
+Sentence: TypeAlias = Statement | Question | Complex | Purpose
 
 
 def clauses(sentence: Sentence) -> list[Clause]:
@@ -192,9 +183,7 @@ def clauses(sentence: Sentence) -> list[Clause]:
         found = [sentence.clause]
     elif isinstance(sentence, Complex):
         found = [sentence.main, sentence.subordinate]
-    elif isinstance(sentence, Purpose):
-        found = [sentence.main, sentence.infinitive]
     else:
-        found = [sentence.first, sentence.second]
+        found = [sentence.main, sentence.infinitive]
     parts = [part for clause in found for part in (clause.subject, clause.object)]
     return found + [part.relative.clause for part in parts if isinstance(part, NounPhrase) and part.relative]
