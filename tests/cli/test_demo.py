@@ -63,4 +63,4 @@ def test_heat_map_is_darkest_where_the_weight_is() -> None:
         decoder=weights,
         cross=cross,
     )
-    assert demo.heat_map(attention).splitlines() == ["      Hund </s>", " dog  ████     ", "</s>       ████"]
+    assert demo.heat_map(attention).splitlines() == ["      Hund </s>", " dog  ████", "</s>       ████"]

@@ -472,7 +472,7 @@ def drawn() -> list[Sentence]:
 
 
 def test_default_sizes_and_no_english_sentence_twice(corpus: BuiltinCorpus) -> None:
-    assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (40_000, 500, 1_000)
+    assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (80_000, 500, 1_000)
     every = [src for src, _ in corpus.train + corpus.valid + corpus.test]
     assert len(set(every)) == len(every)
 

@@ -59,26 +59,26 @@ def _settings(corpus: Path) -> Settings:
             "valid_src": str(corpus / "valid.en"),
             "valid_tgt": str(corpus / "valid.de"),
         },
-        "tokens": {"vocab_size": 2000},
-        "batches": {"tokens": 1024, "max_len_tokens": 64},
+        "tokens": {"vocab_size": 3000},
+        "batches": {"tokens": 768, "max_len_tokens": 64},
         "model": {
             "d_model": 128,
-            "d_ff": 512,
+            "d_ff": 256,
             "n_heads": 4,
-            "n_encoder_layers": 2,
-            "n_decoder_layers": 2,
+            "n_encoder_layers": 1,
+            "n_decoder_layers": 3,
             "dropout": 0.0,
             "norm": "pre",
         },
         "train": {
-            "steps": 1500,
+            "steps": 2000,
             "schedule": "linear",
             "lr": 0.003,
             "warmup_steps": 150,
             "clip_norm": 1.0,
             "label_smoothing": 0.0,
             "log_every": 50,
-            "valid_every": 500,
+            "valid_every": 1000,
             "save_every": 500,
             "keep": 1,
             "average": 1,
@@ -121,5 +121,5 @@ def heat_map(attention: Attention) -> str:
     lines = [f"{'':{margin}}  " + " ".join(columns)]
     for label, row in zip(labels, mean, strict=True):
         cells = (_SHADES[min(4, int(weight * 6))] * len(column) for weight, column in zip(row, columns, strict=True))
-        lines.append(f"{label:>{margin}}  " + " ".join(cells))
+        lines.append((f"{label:>{margin}}  " + " ".join(cells)).rstrip())
     return "\n".join(lines)

@@ -76,6 +76,7 @@ _MASS_OPENINGS = deck({"": 55, "the": 30, "my": 15})
 _PLACE_OPENINGS = deck({"the": 17, "a": 2, "this": 1})
 
 _SUBJECTS = deck({"pronoun": 30, "name": 14, "pair": 4, "noun": 52})
+_LIGHT_SUBJECTS = deck({"pronoun": 50, "name": 20, "noun": 30})
 _TENSES: list[Tense] = deck({"present": 45, "past": 40, "future": 15})
 _STATIVE_TENSES: list[Tense] = deck({"present": 1, "past": 1})
 _HABITS = deck({"plain": 4, "clock": 1})
@@ -201,10 +202,10 @@ def noun_phrase(
     return NounPhrase(noun=noun, determiner=word, count=count, plural=bool(plural), adjective=adjective)
 
 
-def subject(rng: Random, verb: Verb) -> Nominal:
-    """Someone or something that can do what the verb says."""
+def subject(rng: Random, verb: Verb, *, light: bool = False) -> Nominal:
+    """Someone or something that can do what the verb says; a light one is mostly a single word."""
     if verb.subjects[0].is_person:
-        kind = pick(rng, _SUBJECTS)
+        kind = pick(rng, _LIGHT_SUBJECTS if light else _SUBJECTS)
         if kind == "pronoun":
             return pick(rng, _PRONOUNS)
         if kind == "name":

@@ -165,12 +165,12 @@ def _part(rng: Random, tense: Tense | None = None, *, may_negate: bool = True) -
     verb = grammar.verb(rng)
     while tense == "future" and verb.is_stative:
         verb = grammar.verb(rng)
-    who = grammar.subject(rng, verb)
+    who = grammar.subject(rng, verb, light=True)
     when = grammar.setting(rng, verb, who, may_negate=may_negate)
     if tense is not None and when.tense != tense:
         progressive = tense == "present" and verb.past_looks_present and who.person != "3s"
         when = Setting(tense=tense, is_progressive=progressive, is_negated=when.is_negated)
-    return _without_time_if_negated(grammar.clause(rng, verb, who, when=when, extras=0.3))
+    return grammar.clause(rng, verb, who, when=when, extras=0)
 
 
 def _with_conjunction(rng: Random) -> Sentence:
@@ -249,9 +249,9 @@ def _related(rng: Random, noun: Noun, *, plural: bool) -> Relative:
         verb = grammar.verb(rng)
         while noun not in verb.subjects:
             verb = grammar.verb(rng)
-        return Relative(grammar.clause(rng, verb, head, extras=0.2, may_negate=False), "subject")
+        return Relative(grammar.clause(rng, verb, head, extras=0, may_negate=False), "subject")
     verb = common(rng, _verbs_with_object(noun))
-    clause = grammar.clause(rng, verb, grammar.subject(rng, verb), extras=0.2, may_negate=False)
+    clause = grammar.clause(rng, verb, grammar.subject(rng, verb, light=True), extras=0, may_negate=False)
     return Relative(replace(clause, object=head, company=None, likes=False), "object")
 
 
