@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -165,43 +166,27 @@ class Translator:
         device = self.model.embedding.weight.device
         src_BS = pad_sequences([[*ids, self.subwords.eos_id] for ids in src_ids], self.subwords.pad_id).to(device)
         cache = self.model.start(src_BS)
-        max_lens = [len(ids) + search.max_extra_tokens for ids in src_ids]
-        bos_id, eos_id = self.subwords.bos_id, self.subwords.eos_id
+        limits: dict[str, Any] = {
+            "max_lens": [len(ids) + search.max_extra_tokens for ids in src_ids],
+            "bos_id": self.subwords.bos_id,
+            "eos_id": self.subwords.eos_id,
+            "length_penalty": search.length_penalty,
+        }
         if sampling is not None:
             return sample_search(
                 self.model.step,
                 cache,
-                max_lens=max_lens,
-                bos_id=bos_id,
-                eos_id=eos_id,
-                length_penalty=search.length_penalty,
+                **limits,
+                indices=[sampling.first_sentence + row for row in rows],
                 temperature=sampling.temperature,
                 top_k=sampling.top_k,
                 top_p=sampling.top_p,
                 seed=sampling.seed,
-                indices=[sampling.first_sentence + row for row in rows],
                 n_samples=nbest,
             )
         if search.beam == nbest == 1:
-            best = greedy_search(
-                self.model.step,
-                cache,
-                max_lens=max_lens,
-                bos_id=bos_id,
-                eos_id=eos_id,
-                length_penalty=search.length_penalty,
-            )
-            return [[hypothesis] for hypothesis in best]
-        return beam_search(
-            self.model.step,
-            cache,
-            max_lens=max_lens,
-            bos_id=bos_id,
-            eos_id=eos_id,
-            beam=search.beam,
-            length_penalty=search.length_penalty,
-            nbest=nbest,
-        )
+            return [[hypothesis] for hypothesis in greedy_search(self.model.step, cache, **limits)]
+        return beam_search(self.model.step, cache, **limits, beam=search.beam, nbest=nbest)
 
     def _translation(self, src_ids: list[int], hypothesis: Hypothesis, with_alignment: bool) -> Translation:
         tgt_ids = list(hypothesis.ids)
