@@ -14,6 +14,7 @@ from dragoman.text.corpus import Pair, read_pairs
 from dragoman.tokens.subwords import Subwords
 from dragoman.watch import Watcher
 
+_PAIRS_PER_NOTE = 1_000_000  # a large text takes a while
 ENCODED = "encoded"  # the training text as ids, in the run folder only while it trains
 
 
@@ -64,6 +65,8 @@ def _encoded(config: Config, subwords: Subwords, watcher: Watcher) -> Iterator[t
     """The training pairs as ids with the end of sentence, those too long for the model left out."""
     report, longest, n_long = Report(), config.batches.max_len_tokens, 0
     for pair in _read_train(config, report):
+        if report.n_kept % _PAIRS_PER_NOTE == 0:
+            watcher.note(f"{report.n_kept:,} pairs encoded so far")
         src, tgt = ([*subwords.encode(side), subwords.eos_id] for side in (pair.src, pair.tgt))
         if max(len(src), len(tgt)) > longest:
             n_long += 1

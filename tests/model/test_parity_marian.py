@@ -11,13 +11,12 @@ from collections.abc import Iterator
 
 import pytest
 import torch
+import transformers
 from small_models import BOS, EOS, PAD, sentences, small_model
 from torch import Tensor, nn
 
 from dragoman.model.attention import MultiHeadAttention
 from dragoman.model.transformer import Transformer
-
-transformers = pytest.importorskip("transformers")
 
 D_MODEL = 8
 SINES_FIRST = torch.cat([torch.arange(0, D_MODEL, 2), torch.arange(1, D_MODEL, 2)])
