@@ -36,10 +36,6 @@ class Report:
         self.counts: Counter[Kind] = Counter()
         self._places: dict[Kind, list[str]] = {kind: [] for kind in Kind}
 
-    @property
-    def n_set_aside(self) -> int:
-        return self.n_read - self.n_kept
-
     def note(self, kind: Kind, file: str, line: int) -> None:
         """Counts one line (or one pair, if the kind sets pairs aside)."""
         self.counts[kind] += 1
