@@ -78,7 +78,7 @@ def _settings(corpus: Path) -> Settings:
             "clip_norm": 1.0,
             "label_smoothing": 0.0,
             "log_every": 50,
-            "valid_every": 500,
+            "valid_every": 1000,
             "save_every": 500,
             "keep": 1,
             "average": 1,
