@@ -51,7 +51,7 @@ def command(out: Path, seed: int, threads: int | None) -> None:
 
 
 def _settings(corpus: Path) -> Settings:
-    """What makes the built-in corpus learnable in two minutes: a small pre-norm model and a rate that falls to zero."""
+    """What makes the built-in corpus learnable in minutes: a small pre-norm model and a rate that falls to zero."""
     return {
         "text": {
             "src": str(corpus / "train.en"),
