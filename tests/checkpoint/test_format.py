@@ -15,8 +15,6 @@ from dragoman.checkpoint.folder import checkpoint_folder, load_state
 from dragoman.checkpoint.format import (
     load_tensors,
     load_weights,
-    random_tensors,
-    restore_random,
     save_checkpoint,
     save_model,
     save_tensors,
@@ -100,7 +98,7 @@ def save_one(folder: Path, subwords: Path, value: float = 1.0) -> None:
     save_checkpoint(
         folder,
         weights={"w": torch.full((3,), value)},
-        training={"exp_avg.w": torch.ones(3), **random_tensors()},
+        training={"exp_avg.w": torch.ones(3)},
         state={"step": 5, "best_bleu": -1.0},
         config="[model]\nd_model = 8\n",
         subwords=subwords,
@@ -121,7 +119,7 @@ def test_a_checkpoint_is_a_model_folder_and_more(tmp_path: Path, subwords: Path)
     ]  # fmt: skip
     assert load_state(folder) == {"version": 1, "step": 5, "best_bleu": -1.0}
     assert torch.equal(load_tensors(folder / "model.safetensors")["w"], torch.ones(3))
-    assert torch.equal(load_tensors(folder / "training.safetensors")["random.cpu"], torch.get_rng_state())
+    assert torch.equal(load_tensors(folder / "training.safetensors")["exp_avg.w"], torch.ones(3))
     assert (folder / "config.toml").read_text() == "[model]\nd_model = 8\n"
     assert (folder / "subwords.model").read_bytes() == b"pieces"
 
@@ -174,16 +172,6 @@ def test_a_model_folder_from_weights_and_a_pattern(tmp_path: Path, subwords: Pat
     with pytest.raises(ModelError, match=r"like has no subwords\.model"):
         save_model(tmp_path / "out2", {"w": torch.zeros(2)}, tmp_path / "like")
     assert not (tmp_path / "out2").exists()
-
-
-def test_random_generators_go_on_where_they_were(tmp_path: Path) -> None:
-    torch.manual_seed(4)
-    torch.rand(3)
-    save_tensors(tmp_path / "r.safetensors", random_tensors())
-    expected = torch.rand(5)
-    torch.manual_seed(99)
-    restore_random(load_tensors(tmp_path / "r.safetensors"))
-    assert torch.equal(torch.rand(5), expected)
 
 
 def test_there_is_no_pickle_in_the_package() -> None:

@@ -6,6 +6,7 @@ import math
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 from toy_tasks import PAD, batch_of, make_model, reversed_pairs
 
@@ -13,7 +14,6 @@ from dragoman.batches.batch import Batch
 from dragoman.errors import TrainingError
 from dragoman.train.config import TrainConfig
 from dragoman.train.loop import Update, updates
-from dragoman.train.loss import smoothed_cross_entropy
 from dragoman.train.optim import make_optimizer
 
 SHORT, LONG = reversed_pairs(3, seed=1, longest=2), reversed_pairs(5, seed=2, longest=9)
@@ -44,12 +44,16 @@ def test_two_accumulated_batches_are_one_batch_of_both(label_smoothing: float) -
     assert abs(sum(means) / 2 - one.loss) > 1e-3  # the test would notice a mean of means
 
 
-def test_an_update_is_the_loss_per_token_and_its_gradient() -> None:
-    model, batch = make_model().double(), batch_of(LONG)
+@pytest.mark.parametrize("tie_embeddings", [True, False])
+def test_an_update_is_the_loss_per_token_and_its_gradient(tie_embeddings: bool) -> None:
+    """Padding has no part in it."""
+    model, batch = make_model(tie_embeddings=tie_embeddings).double(), batch_of(LONG)
+    assert (batch.tgt_out_BT == PAD).any()
     before = weights_of(model)
-    loss = smoothed_cross_entropy(
-        model(batch.src_BS, batch.tgt_in_BT).flatten(0, 1), batch.tgt_out_BT.flatten(), label_smoothing=0.1, pad_id=PAD
-    ) / int((batch.tgt_out_BT != PAD).sum())
+    loss = F.cross_entropy(
+        model(batch.src_BS, batch.tgt_in_BT).flatten(0, 1), batch.tgt_out_BT.flatten(),
+        ignore_index=PAD, label_smoothing=0.1,
+    )  # fmt: skip
     gradient = torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(model.parameters()))])
     (update,) = descend(model, [batch])
     assert update.loss == pytest.approx(loss.item(), rel=1e-13)

@@ -1,10 +1,10 @@
 """The run folder: what its files are called and how they are written. No torch here.
 
 A model folder holds config.toml, model.safetensors and subwords.model. A checkpoint is a model folder that also
-holds training.safetensors (the optimizer's moments and the states of the random generators) and state.json (the
-step, the place in the text, the best score so far). The format's version is in the metadata of every safetensors
-file and in state.json. Everything is written under a temporary name and then renamed, so that a reader sees all
-of a file or none of it.
+holds training.safetensors (the optimizer's moments) and state.json (the step, the place in the text, the best score
+so far). No state of a random generator is kept: what is drawn follows from the seed and the step. The format's version
+is in the metadata of every safetensors file and in state.json. Everything is written under a temporary name and then
+renamed, so that a reader sees all of a file or none of it.
 """
 
 from __future__ import annotations

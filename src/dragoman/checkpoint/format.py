@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
@@ -83,18 +82,3 @@ def save_checkpoint(
         write_text(part / CONFIG, config)
         write_text(part / STATE, json.dumps({"version": FORMAT_VERSION, **state}, indent=1) + "\n")
         shutil.copyfile(subwords, part / SUBWORDS)
-
-
-def random_tensors() -> dict[str, Tensor]:
-    """The states of PyTorch's random generators."""
-    states = {"random.cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states["random.cuda"] = torch.cuda.get_rng_state()
-    return states
-
-
-def restore_random(tensors: Mapping[str, Tensor]) -> None:
-    """Puts the random generators back."""
-    torch.set_rng_state(tensors["random.cpu"])
-    if torch.cuda.is_available() and "random.cuda" in tensors:
-        torch.cuda.set_rng_state(tensors["random.cuda"])

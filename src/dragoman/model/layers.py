@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from dragoman.model.attention import Engine, KeyValues, MultiHeadAttention
 from dragoman.model.config import ModelConfig
+from dragoman.model.dropout import Dropout
 
 
 class FeedForward(nn.Module):
@@ -44,7 +45,7 @@ class AddAndNorm(nn.Module):
         super().__init__()
         self.is_pre = config.norm == "pre"
         self.norm = nn.LayerNorm(config.d_model)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
 
     def before(self, x_BTD: Tensor) -> Tensor:
         """What the sub-layer reads."""
@@ -52,7 +53,7 @@ class AddAndNorm(nn.Module):
 
     def after(self, x_BTD: Tensor, sublayer_BTD: Tensor) -> Tensor:
         """What goes on to the next sub-layer."""
-        sum_BTD = x_BTD + self.dropout(sublayer_BTD)
+        sum_BTD = self.dropout.add(x_BTD, sublayer_BTD)
         return sum_BTD if self.is_pre else self.norm(sum_BTD)
 
 
@@ -69,7 +70,7 @@ class EncoderLayer(nn.Module):
     def forward(self, x_BSD: Tensor, may_see: Tensor | None, engine: Engine) -> tuple[Tensor, Tensor | None]:
         """The layer's output and its attention weights, if the engine forms them."""
         h_BSD = self.self_norm.before(x_BSD)
-        h_BSD, weights = self.self_attention(h_BSD, self.self_attention.keys_values(h_BSD), may_see, engine)
+        h_BSD, weights = self.self_attention(*self.self_attention.queries_keys_values(h_BSD), may_see, engine)
         x_BSD = self.self_norm.after(x_BSD, h_BSD)
 
         h_BSD = self.feed_forward(self.feed_forward_norm.before(x_BSD))
@@ -99,14 +100,14 @@ class DecoderLayer(nn.Module):
     ) -> tuple[Tensor, KeyValues, tuple[Tensor | None, Tensor | None]]:
         """The layer's output, the keys and values to remember, and the weights of both attentions."""
         h_BTD = self.self_norm.before(x_BTD)
-        present = self.self_attention.keys_values(h_BTD)
+        q_BHTK, present = self.self_attention.queries_keys_values(h_BTD)
         if past is not None:
             present = past.append(present)
-        h_BTD, self_weights = self.self_attention(h_BTD, present, tgt_may_see, engine)
+        h_BTD, self_weights = self.self_attention(q_BHTK, present, tgt_may_see, engine)
         x_BTD = self.self_norm.after(x_BTD, h_BTD)
 
         h_BTD = self.cross_norm.before(x_BTD)
-        h_BTD, cross_weights = self.cross_attention(h_BTD, memory, src_may_see, engine)
+        h_BTD, cross_weights = self.cross_attention(self.cross_attention.queries(h_BTD), memory, src_may_see, engine)
         x_BTD = self.cross_norm.after(x_BTD, h_BTD)
 
         h_BTD = self.feed_forward(self.feed_forward_norm.before(x_BTD))

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from dragoman.model.attention import Engine
 from dragoman.model.cache import Cache
 from dragoman.model.config import ModelConfig
+from dragoman.model.dropout import Dropout
 from dragoman.model.layers import DecoderLayer, EncoderLayer
 from dragoman.model.masks import causal_mask, padding_mask
 from dragoman.model.positions import Positions
@@ -35,7 +36,7 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         self.src_positions = Positions(config)
         self.tgt_positions = Positions(config)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
         # Pre-norm layers hand on a bare sum, so each stack ends with a norm of its own.
@@ -48,8 +49,16 @@ class Transformer(nn.Module):
 
     def forward(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
         """Logits (B, T, V) of the token after each prefix of `tgt_BT`, which starts with bos."""
-        hidden_BTD, _, _ = self._decode(tgt_BT, self.start(src_BS), "fused")
-        return self._project(hidden_BTD)
+        return self._project(self.hidden(src_BS, tgt_BT))
+
+    def hidden(self, src_BS: Tensor, tgt_BT: Tensor) -> Tensor:
+        """What the logits of `forward` are projected from, (B, T, D)."""
+        return self._decode(tgt_BT, self.start(src_BS), "fused")[0]
+
+    @property
+    def output_weight_VD(self) -> Tensor:  # noqa: N802 (shapes are part of our names)
+        """The projection to logits: with tied embeddings the embedding matrix itself (section 3.4)."""
+        return self.embedding.weight if self.config.tie_embeddings else self.projection.weight
 
     def explain(self, src_BS: Tensor, tgt_BT: Tensor) -> tuple[Tensor, AttentionWeights]:
         """The logits of `forward` by the readable attention, with the weights of every layer and head."""
@@ -108,8 +117,7 @@ class Transformer(nn.Module):
         return self.dropout(positions(embedding(ids_BT) * math.sqrt(self.config.d_model), start))
 
     def _project(self, hidden: Tensor) -> Tensor:
-        """Logits: with tied embeddings by the embedding matrix itself (section 3.4)."""
-        return F.linear(hidden, self.embedding.weight if self.config.tie_embeddings else self.projection.weight)
+        return F.linear(hidden, self.output_weight_VD)
 
 
 def initialize(model: Transformer) -> None:

@@ -1,11 +1,10 @@
 """The training loop: paper section 5, an update at a time."""
 
-# Letters: B batch, T target length, V vocabulary.
-
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 
@@ -14,8 +13,9 @@ from torch import nn
 
 from dragoman.batches.batch import Batch
 from dragoman.errors import TrainingError
+from dragoman.model.transformer import Transformer
 from dragoman.train.config import TrainConfig
-from dragoman.train.loss import smoothed_cross_entropy
+from dragoman.train.workers import Workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Update:
 
 
 def updates(
-    model: nn.Module,
+    model: Transformer,
     batches: Iterable[Batch],
     optimizer: torch.optim.Optimizer,
     lr_at: Callable[[int], float],
@@ -38,44 +38,29 @@ def updates(
     *,
     pad_id: int,
     done: int = 0,
-) -> Iterator[Update]:
+) -> Generator[Update, None, None]:
     """Yields a record after each update, from update `done` + 1 on, for as long as there are batches."""
-    device = next(model.parameters()).device
-    stream = iter(batches)
+    stream, parameters = iter(batches), list(model.parameters())
     step = done
-    while group := [batch.to(device) for batch in islice(stream, config.accumulate)]:
-        step += 1
-        model.train()
-        loss, n_tokens = _backward(model, group, config.label_smoothing, pad_id)
-        grad_norm = _clip(model, config.clip_norm)
-        if not (math.isfinite(loss) and math.isfinite(grad_norm)):
-            raise _not_finite(step, loss, group)
-        lr = lr_at(step)
-        for parameters in optimizer.param_groups:
-            parameters["lr"] = lr
-        optimizer.step()
-        optimizer.zero_grad()
-        yield Update(step, loss, n_tokens, lr, grad_norm)
+    with closing(Workers(model, config, pad_id)) as workers:
+        while group := list(islice(stream, config.accumulate)):
+            step += 1
+            loss, n_tokens = workers.gradient(group, step)
+            grad_norm = _clip(parameters, config.clip_norm)
+            if not (math.isfinite(loss) and math.isfinite(grad_norm)):
+                raise _not_finite(step, loss, group)
+            lr = lr_at(step)
+            for group_of_weights in optimizer.param_groups:
+                group_of_weights["lr"] = lr
+            optimizer.step()
+            optimizer.zero_grad()
+            yield Update(step, loss, n_tokens, lr, grad_norm)
 
 
-def _backward(model: nn.Module, group: Sequence[Batch], label_smoothing: float, pad_id: int) -> tuple[float, int]:
-    """Loss per target token over all the batches of the update, whose gradient is left in the model."""
-    n_tokens = sum(batch.n_tgt_tokens for batch in group)
-    total = 0.0
-    for batch in group:
-        logits_BTV = model(batch.src_BS, batch.tgt_in_BT)
-        loss_sum = smoothed_cross_entropy(
-            logits_BTV.flatten(0, 1), batch.tgt_out_BT.flatten(), label_smoothing=label_smoothing, pad_id=pad_id
-        )
-        torch.autograd.backward(loss_sum / n_tokens)
-        total += loss_sum.item()
-    return total / n_tokens, n_tokens
-
-
-def _clip(model: nn.Module, clip_norm: float | None) -> float:
+def _clip(parameters: list[nn.Parameter], clip_norm: float | None) -> float:
     """The norm of the whole gradient, which is then scaled down to `clip_norm` if that is given and smaller."""
     bound = math.inf if clip_norm is None else clip_norm
-    return nn.utils.clip_grad_norm_(model.parameters(), bound).item()
+    return nn.utils.clip_grad_norm_(parameters, bound).item()
 
 
 def _not_finite(step: int, loss: float, group: Sequence[Batch]) -> TrainingError:

@@ -1,19 +1,78 @@
 """The training loss: cross-entropy against smoothed labels, paper section 5.4."""
 
-# Letters: N tokens, V vocabulary.
+# Letters: N tokens, D d_model, V vocabulary.
 
 from __future__ import annotations
 
-import torch.nn.functional as F
+from typing import Any, cast
+
+import torch
 from torch import Tensor
 
+_VALUES_PER_CHUNK = 2_000_000  # logits in memory at a time; more would leave the processor's caches
 
-def smoothed_cross_entropy(logits_NV: Tensor, tgt_out_N: Tensor, *, label_smoothing: float, pad_id: int) -> Tensor:
-    """The sum over words (not padding) of −Σ_k q(k) ln p(k), in nats, where q(k) = (1 − ε)·[k = y] + ε / V.
+
+def smoothed_cross_entropy(
+    hidden_ND: Tensor, weight_VD: Tensor, tgt_out_N: Tensor, *, label_smoothing: float
+) -> Tensor:
+    """The sum over tokens of −Σ_k q(k) ln p(k), in nats: p = softmax(hidden · weight'), q(k) = (1 − ε)·[k = y] + ε / V.
 
     The smoothing mass is spread over all V entries, the true one included, as in Szegedy et al. 2015, whom the
     paper follows. Others differ without saying so: tensor2tensor and fairseq spread it over V − 1 entries,
-    JoeyNMT and OpenNMT-py over V − 2 (neither the true entry nor padding). A caller divides by the number of
-    target tokens of the whole update, once.
+    JoeyNMT and OpenNMT-py over V − 2 (neither the true entry nor padding). A caller leaves padding out, and divides
+    by the number of target tokens of the whole update, once.
     """
-    return F.cross_entropy(logits_NV, tgt_out_N, ignore_index=pad_id, label_smoothing=label_smoothing, reduction="sum")
+    loss = _ProjectedLoss.apply(hidden_ND, weight_VD, tgt_out_N, label_smoothing)  # type: ignore[no-untyped-call]
+    return cast("Tensor", loss)
+
+
+class _ProjectedLoss(torch.autograd.Function):
+    """Projection and loss in one, a few hundred tokens at a time, with the gradient made on the way.
+
+    The N x V logits, by far the largest tensor of a step, are never whole in memory: a chunk of them is made,
+    turned into its loss and into the gradient p − q, multiplied into both gradients, and forgotten. The constant
+    part ε / V of q would cost a pass over the chunk; it is a rank-one term of each gradient instead.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, tgt_out_N: Tensor, label_smoothing: float) -> Tensor:
+        kind = hidden_ND.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight_VD.dtype
+        with torch.autocast(kind, enabled=False):
+            loss, *gradients = _loss_and_gradients(hidden_ND, weight_VD, tgt_out_N, label_smoothing, dtype)
+        ctx.save_for_backward(*gradients)
+        return loss
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        hidden_grad_ND, weight_grad_VD = ctx.saved_tensors
+        return hidden_grad_ND * gradient, weight_grad_VD * gradient, None, None
+
+
+def _loss_and_gradients(
+    hidden_ND: Tensor, weight_VD: Tensor, tgt_out_N: Tensor, label_smoothing: float, dtype: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The loss and its gradients by hidden and weight; matrix products are made of `dtype`."""
+    n_vocab = len(weight_VD)
+    true, spread = 1 - label_smoothing, label_smoothing / n_vocab
+    weight_sum_D = weight_VD.sum(dim=0)
+    inputs_ND, matrix_VD = hidden_ND.to(dtype), weight_VD.to(dtype)
+    hidden_grad_ND = torch.empty_like(inputs_ND)
+    weight_grad_VD = torch.zeros_like(weight_VD)
+    loss = weight_VD.new_zeros((), dtype=torch.float64)
+    n_rows = max(1, _VALUES_PER_CHUNK // n_vocab)
+    for hidden, hidden_grad, tgt_out in zip(
+        *(torch.split(tensor, n_rows) for tensor in (inputs_ND, hidden_grad_ND, tgt_out_N[:, None])), strict=True
+    ):
+        logits = (hidden @ matrix_VD.T).to(weight_VD.dtype)
+        logit, top = logits.gather(1, tgt_out), logits.amax(dim=1, keepdim=True)
+        probs = torch.softmax(logits, dim=1, out=logits)
+        log_z = top - probs.amax(dim=1, keepdim=True).log()
+        log_prob_sum = (hidden.to(weight_VD.dtype) @ weight_sum_D)[:, None] - n_vocab * log_z
+        loss -= (true * (logit - log_z) + spread * log_prob_sum).sum(dtype=torch.float64)
+        gradient = probs.scatter_add_(1, tgt_out, torch.full_like(logit, -true)).to(dtype)
+        torch.mm(gradient, matrix_VD, out=hidden_grad)
+        weight_grad_VD += gradient.T @ hidden
+    hidden_grad_ND = hidden_grad_ND.to(weight_VD.dtype).sub_(spread * weight_sum_D).to(hidden_ND.dtype)
+    weight_grad_VD.sub_(spread * hidden_ND.sum(dim=0))
+    return loss.to(weight_VD.dtype), hidden_grad_ND, weight_grad_VD

@@ -1,0 +1,37 @@
+"""The gradient of one batch: forward, loss, backward."""
+
+# Letters: B batch, T target length.
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from dragoman.batches.batch import Batch
+from dragoman.model.dropout import seed_dropout
+from dragoman.model.transformer import Transformer
+from dragoman.train.config import TrainConfig
+from dragoman.train.loss import smoothed_cross_entropy
+
+
+def add_gradient(
+    model: Transformer, batch: Batch, config: TrainConfig, *, pad_id: int, n_tokens: int, step: int, number: int
+) -> float:
+    """The sum of the batch's losses, whose gradient, divided by `n_tokens`, is added to the model's.
+
+    What is dropped depends on the seed, the step and the batch's number in it, and on nothing else: a run that goes
+    on after a kill, or that is spread over several processes, drops the same.
+    """
+    if not model.training:
+        model.train()
+    seed_dropout(model, int(np.random.SeedSequence([config.seed, step, number]).generate_state(1, np.uint64)[0]))
+    is_word_BT = batch.tgt_out_BT != pad_id
+    with torch.autocast(is_word_BT.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
+        loss_sum = smoothed_cross_entropy(
+            model.hidden(batch.src_BS, batch.tgt_in_BT)[is_word_BT],
+            model.output_weight_VD,
+            batch.tgt_out_BT[is_word_BT],
+            label_smoothing=config.label_smoothing,
+        )
+    torch.autograd.backward(loss_sum / n_tokens)
+    return loss_sum.item()
