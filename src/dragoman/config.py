@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from types import UnionType
@@ -50,6 +50,12 @@ PRESETS: dict[str, Settings] = {
 }
 
 
+def shape_of(preset: str) -> Settings:
+    """What a preset says of the model's shape alone: under a time budget the rest is chosen."""
+    names = ("d_model", "d_ff", "n_heads", "n_encoder_layers", "n_decoder_layers")
+    return {"model": {name: PRESETS[preset]["model"][name] for name in names}}
+
+
 def make_config(*layers: Settings) -> Config:
     """The settings of all layers, later ones over earlier ones, over the defaults; checked."""
     sections = get_type_hints(Config)
@@ -63,11 +69,11 @@ def make_config(*layers: Settings) -> Config:
             for key, value in values.items():
                 _check_name(key, hints, "setting", prefix=f"{section}.")
                 merged[section][key] = _typed(value, hints[key], f"{section}.{key}")
-        # Steps and epochs exclude each other; the later layer decides.
+        # Steps, epochs and a budget exclude one another; the later layer decides, and a pace goes with its steps.
         train = layer.get("train", {})
-        for given, other in (("steps", "epochs"), ("epochs", "steps")):
-            if train.get(given) is not None and train.get(other) is None:
-                merged["train"][other] = None
+        lengths = {"steps", "epochs", "budget_s", "pace"}
+        if chosen := {name for name in lengths if train.get(name) is not None}:
+            merged["train"] |= dict.fromkeys(lengths - chosen)
     config = Config(**{name: section(**merged[name]) for name, section in sections.items()})
     if config.model.positions == "learned" and config.model.max_len_tokens < config.batches.max_len_tokens:
         raise ConfigError(
@@ -113,9 +119,15 @@ def parse_setting(text: str) -> Settings:
         return {section: {key: value.strip()}}
 
 
-def to_toml(config: Config) -> str:
-    """The settings as a TOML file from which `make_config` makes the same config."""
-    return tomli_w.dumps(_without_none(asdict(config)))
+def to_toml(config: Config, only: Collection[str] | None = None) -> str:
+    """The settings as a TOML file from which `make_config` makes the same config; or only those named."""
+    sections = _without_none(asdict(config))
+    if only is not None:
+        sections = {
+            section: {key: value for key, value in values.items() if f"{section}.{key}" in only}
+            for section, values in sections.items()
+        }
+    return tomli_w.dumps(sections)
 
 
 def _check_name(name: str, known: Mapping[str, Any], what: str, prefix: str) -> None:
@@ -134,6 +146,8 @@ def _typed(value: Any, hint: Any, name: str) -> Any:
         kind = str if get_origin(option) is Literal else option
         if type(value) is kind:
             return value
+        if get_origin(kind) is list and type(value) is list:
+            return [_typed(item, get_args(kind)[0], name) for item in value]
         if kind is float and type(value) is int:
             return float(value)
     names = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false"}

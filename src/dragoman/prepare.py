@@ -46,6 +46,18 @@ def prepare(config: Config, run: Path, watcher: Watcher) -> tuple[Data, Config]:
     return Data(subwords, pairs, valid), config
 
 
+def count_chars(config: Config) -> int:
+    """The characters of the training text, both sides."""
+    return sum(len(pair.src) + len(pair.tgt) for pair in _read_train(config, Report()))
+
+
+def evenly(pairs: list[Pair], n: int | None) -> list[Pair]:
+    """So many of the pairs, evenly spaced; all if there are no more."""
+    if n is None or n >= len(pairs):
+        return pairs
+    return [pairs[i * len(pairs) // n] for i in range(n)]
+
+
 def _subwords(config: Config, run: Path, watcher: Watcher) -> Subwords:
     path = run / SUBWORDS
     if path.exists():

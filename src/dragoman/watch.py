@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,14 @@ class Progress:
     last_bleu: float | None
 
 
+class Forecast(NamedTuple):
+    """A value at the end of the run: between `low` and `high` in nine runs of ten, probably near `likely`."""
+
+    low: float
+    likely: float
+    high: float
+
+
 @dataclass(frozen=True, slots=True)
 class Validation:
     """How well the model does on the validation text."""
@@ -31,12 +39,15 @@ class Validation:
     loss: float  # plain cross-entropy, nats per target token
     bleu: float  # of greedy translations
     is_best: bool
+    expected_loss: Forecast | None = None  # at the end of the run
+    expected_bleu: Forecast | None = None
 
 
 class Watcher(Protocol):
     """Someone who is told."""
 
     def note(self, text: str) -> None: ...
+    def plan(self, budget_s: float, choices: Sequence[tuple[str, object, str]]) -> None: ...
     def warn(self, text: str) -> None: ...
     def progress(self, progress: Progress) -> None: ...
     def validated(self, validation: Validation) -> None: ...
@@ -48,6 +59,13 @@ class Stop:
 
     is_requested: bool = False
     is_heeded: bool = False
+
+
+@dataclass(slots=True)
+class Pause:
+    """A time that did not go to training."""
+
+    length_s: float = 0.0
 
 
 class Meter:
@@ -67,6 +85,7 @@ class Meter:
         `loss_sum` and `n_tokens` are what those sessions counted since their last report.
         """
         self._clock, self._elapsed_before_s, self._started, self._first_step = clock, elapsed_s, clock(), step
+        self.paused_s = 0.0  # of this session, not counted as training
         self._reset()
         self.loss_sum, self.n_tokens, self._n_untimed_tokens = loss_sum, n_tokens, n_tokens
 
@@ -80,11 +99,13 @@ class Meter:
         self.n_tokens += n_tgt_tokens
 
     @contextmanager
-    def paused(self) -> Iterator[None]:
-        """Time spent inside does not count as training."""
-        began = self._clock()
-        yield
-        self._since += self._clock() - began
+    def paused(self) -> Iterator[Pause]:
+        """Time spent inside does not count as training; the pause knows its length when it is over."""
+        began, pause = self._clock(), Pause()
+        yield pause
+        pause.length_s = self._clock() - began
+        self.paused_s += pause.length_s
+        self._since += pause.length_s
 
     def read(self, step: int, lr: float, total_steps: int, epoch: int, last_bleu: float | None) -> Progress:
         """Where training stands; begins a new measurement. Time left counts validation and saving too."""

@@ -10,8 +10,9 @@ from dragoman.cli.main import dragoman
 FLAGS = {
     "demo": {"--out", "--seed", "--threads"},
     "train": {
-        "--src", "--tgt", "--pairs", "--valid-src", "--valid-tgt", "--valid-pairs", "--out", "--preset", "--steps",
-        "--epochs", "--vocab-size", "--seed", "--device", "--threads", "--init", "--config", "--set", "--resume",
+        "--src", "--tgt", "--pairs", "--valid-src", "--valid-tgt", "--valid-pairs", "--out", "--preset", "--budget",
+        "--steps", "--epochs", "--vocab-size", "--seed", "--device", "--threads", "--init", "--config", "--set",
+        "--resume",
     },
     "translate": {
         "file", "--model", "--output", "--beam", "--length-penalty", "--nbest", "--sample", "--temperature", "--top-k",

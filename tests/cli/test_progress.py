@@ -13,7 +13,8 @@ import pytest
 from rich.console import Console
 from small_run import DRAGOMAN, ENVIRONMENT, Corpus, small
 
-from dragoman.cli.progress import Lines, Screen, duration, watcher
+from dragoman.cli.duration import duration
+from dragoman.cli.progress import Lines, Screen, watcher
 from dragoman.watch import Progress, Validation
 
 PROGRESS = Progress(

@@ -11,13 +11,14 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 from small_run import DRAGOMAN, ENVIRONMENT, Corpus, Ended, Forks, small
 
 STEPS = 21  # neither logging (4), saving (6) nor validation (12) falls on the end
 ORDINARY = small(STEPS, "train.lr=0.01")
-# Dropout draws random numbers, and an update takes two batches: both have a place to remember.
+# An update takes two batches, and what dropout draws depends on the step and on which of the two it is.
 ACCUMULATED = small(STEPS, "train.lr=0.01", "train.accumulate=2", "model.dropout=0.3", "train.schedule='linear'")
 TIMES = {"elapsed_s", "tokens_per_s"}
 
@@ -115,10 +116,10 @@ def test_a_kill_between_any_two_changes_to_the_disk(
         ("dragoman.prepare._encoded", 1),
         ("dragoman.checkpoint.format.save_file", 2),  # the optimizer's half of the first checkpoint
         ("dragoman.checkpoint.format.save_file", 5),
-        ("dragoman.run.updates", 1),
+        ("dragoman.session.updates", 1),
         ("dragoman.checkpoint.folder.remove_folder", 1),
-        ("dragoman.run:_Training._validate", 1),
-        ("dragoman.run.average_weights", 1),
+        ("dragoman.session:Session._validate", 1),
+        ("dragoman.session.average_weights", 1),
         ("dragoman.checkpoint.card.draw_curve", 1),
         ("dragoman.checkpoint.card.write_text", 1),
     ],
@@ -161,7 +162,7 @@ def check_resumes_as_advised(forks: Forks, stopped: Ended, run: Path, whole: Pat
     [
         ("dragoman.prepare._read_valid", signal.SIGTERM),
         ("dragoman.prepare._encoded", signal.SIGINT),
-        ("dragoman.run.average_weights", signal.SIGTERM),
+        ("dragoman.session.average_weights", signal.SIGTERM),
         ("dragoman.checkpoint.card.draw_curve", signal.SIGINT),
     ],
 )
@@ -174,6 +175,38 @@ def test_a_request_to_stop_outside_the_updates_is_heeded_at_once(
     assert stopped.err.splitlines()[-1].startswith("stopped; go on with: ")
     assert "Traceback" not in stopped.err
     check_resumes_as_advised(forks, stopped, run, whole)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_a_run_shared_by_two_processes_is_that_of_one(
+    forks: Forks, corpus: Corpus, whole_accumulated: Path, tmp_path: Path, number: int
+) -> None:
+    """Stopped, and gone on with, on two threads: every checkpoint and the final model as by one that was not."""
+    run = tmp_path / "run"
+    flags = [*ACCUMULATED, "--threads", "2"]
+    stopped = forks.run(command(corpus, run, flags), signal_in=("dragoman.train.loop._clip", 9, number))
+    assert stopped.code == (-number if number == signal.SIGKILL else 128 + number)
+    ended = resume(forks, run)
+    assert ended.code == 0, ended.err
+    assert "Traceback" not in stopped.err + ended.err
+    assert "threads = 2" in (run / "config.toml").read_text(encoding="utf-8")
+    assert files(run) == files(whole_accumulated)
+    for name in sorted(name for name in files(run) if name.endswith(".safetensors")):
+        assert tensors(run / name) == tensors(whole_accumulated / name), name
+
+
+def test_a_checkpoint_of_an_earlier_version_goes_on(forks: Forks, corpus: Corpus, tmp_path: Path) -> None:
+    """The first ones held the states of random generators, which nobody needs any more."""
+    run = tmp_path / "run"
+    stopped = forks.run(command(corpus, run, ACCUMULATED), signal_in=("dragoman.train.loop._clip", 9, signal.SIGINT))
+    assert stopped.code == 130
+    path = run / "checkpoints" / "step-00000009" / "training.safetensors"
+    old = {**load_file(path), "random.cpu": np.zeros(5056, dtype=np.uint8), "random.cuda": np.zeros(16, dtype=np.uint8)}
+    save_file(old, path, {"format": "dragoman", "version": "1"})
+    ended = resume(forks, run)
+    assert ended.code == 0, ended.err
+    last = run / "checkpoints" / f"step-{STEPS:08d}" / "training.safetensors"
+    assert {name.split(".")[0] for name in load_file(last)} == {"exp_avg", "exp_avg_sq"}
 
 
 def test_stopping_again_and_again(forks: Forks, corpus: Corpus, whole: Path, tmp_path: Path) -> None:

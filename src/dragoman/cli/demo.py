@@ -27,7 +27,7 @@ def command(out: Path, seed: int, threads: int | None) -> None:
     was, or shows the finished model.
     """
     from dragoman.checkpoint.folder import CONFIG
-    from dragoman.cli.progress import duration
+    from dragoman.cli.duration import duration
     from dragoman.cli.training import train_in_sight
     from dragoman.config import make_config
     from dragoman.text.lines import read_lines

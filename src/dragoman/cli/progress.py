@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from types import TracebackType
 
 from rich.console import Console
@@ -11,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from dragoman.cli.duration import duration
 from dragoman.watch import Progress, Validation
 
 
@@ -22,6 +24,15 @@ class Lines:
 
     def warn(self, text: str) -> None:
         self._write(f"warning: {text}")
+
+    def plan(self, budget_s: float, choices: Sequence[tuple[str, object, str]]) -> None:
+        self._write(f"the plan for {duration(budget_s)}:")
+        widths = [max(len(str(choice[column])) for choice in choices) for column in (0, 1)]
+        said = ""
+        for setting, value, reason in choices:
+            why = "″" if reason == said else reason
+            self._write(f"  {setting:<{widths[0]}}  {value!s:>{widths[1]}}  {why}")
+            said = reason
 
     def progress(self, progress: Progress) -> None:
         self._write(f"step {progress.step}/{progress.total_steps}  " + "  ".join(_parts(progress)))
@@ -79,16 +90,6 @@ def watcher() -> Lines:
     return Screen(console) if console.is_terminal else Lines()
 
 
-def duration(seconds: float) -> str:
-    """A length of time for people: 42s, 3m05s, 2h07m."""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole}s"
-    if whole < 3600:
-        return f"{whole // 60}m{whole % 60:02d}s"
-    return f"{whole // 3600}h{whole % 3600 // 60:02d}m"
-
-
 def _parts(progress: Progress) -> list[str]:
     parts = [
         f"epoch {progress.epoch}",
@@ -102,4 +103,11 @@ def _parts(progress: Progress) -> list[str]:
 
 def _verdict(validation: Validation) -> str:
     best = "  (best so far)" if validation.is_best else ""
-    return f"validation at step {validation.step}: loss {validation.loss:.3f}  BLEU {validation.bleu:.2f}{best}"
+    verdict = f"validation at step {validation.step}: loss {validation.loss:.3f}  BLEU {validation.bleu:.2f}{best}"
+    loss, bleu = validation.expected_loss, validation.expected_bleu
+    if loss is None or bleu is None:
+        return verdict
+    return (
+        f"{verdict}; at the end probably loss {loss.likely:.2f} ({loss.low:.2f} to {loss.high:.2f}), "
+        f"BLEU {bleu.likely:.1f} ({bleu.low:.1f} to {bleu.high:.1f})"
+    )

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-import platform
 import signal
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -20,16 +18,25 @@ if TYPE_CHECKING:
     from dragoman.run import Outcome
 
 
-def train_in_sight(config: Config, out: Path, *, resume: bool, go_on: str) -> Outcome:
+def train_in_sight(
+    config: Config,
+    out: Path,
+    *,
+    resume: bool,
+    go_on: str,
+    given: Collection[str] | None = None,
+    began: float | None = None,
+) -> Outcome:
     """Trains to the end. Stopped by a signal, it exits with 130 or 143 and names `go_on`, the command to resume."""
     from dragoman.checkpoint.folder import CONFIG
     from dragoman.cli.progress import watcher
     from dragoman.run import train
+    from dragoman.train.workers import keep_freed_memory
 
-    _keep_freed_memory()
+    keep_freed_memory()
     with watcher() as screen, _stoppable() as stop:
         try:
-            outcome = train(config, out, watcher=screen, resume=resume, stop=stop)
+            outcome = train(config, out, watcher=screen, given=given, began=began, resume=resume, stop=stop)
         except KeyboardInterrupt:
             screen.note(f"stopped; go on with: {go_on}" if (out / CONFIG).is_file() else "stopped")
             raise click.exceptions.Exit(128 + stop.signal) from None
@@ -39,18 +46,6 @@ def train_in_sight(config: Config, out: Path, *, resume: bool, go_on: str) -> Ou
         if outcome.scores is not None:
             screen.note(f"BLEU {outcome.scores.bleu.score:.2f}  {outcome.scores.bleu.signature}")
     return outcome
-
-
-def _keep_freed_memory() -> None:
-    """Stops glibc from handing large blocks back to the system after each use.
-
-    Every update frees and takes the same blocks again, and the system clears each page anew: about a sixth of the
-    time of a small model's update. The process is ours to tune here, as it would not be in a library.
-    """
-    if platform.libc_ver()[0] == "glibc":
-        libc = ctypes.CDLL(None)
-        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
-        libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD
 
 
 class _SignalStop(Stop):

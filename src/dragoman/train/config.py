@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, get_args
 
 from dragoman.errors import ConfigError
 
 Schedule = Literal["paper", "linear"]
+Precision = Literal["float32", "bfloat16"]
 PAPER_STEPS = 100_000
 
 
@@ -16,16 +18,20 @@ PAPER_STEPS = 100_000
 class TrainConfig:
     """How long and how to train. Defaults are the paper's (sections 5.2 to 5.4, base model)."""
 
-    steps: int | None = None  # updates; 100 000 as in the paper unless epochs are given
+    steps: int | None = None  # updates; 100 000 as in the paper unless epochs or a budget are given
     epochs: int | None = None  # passes over the text, instead of steps
+    budget_s: float | None = None  # seconds for everything; settings not given are then chosen, the steps among them
+    pace: list[list[float]] | None = None  # how a run under a budget went: (step, share of the way) where it changed
     label_smoothing: float = 0.1  # eps_ls: share of the label spread over the vocabulary
     schedule: Schedule = "paper"  # "linear" falls to zero at the last step instead of by the inverse square root
     lr: float | None = None  # the peak, reached after the warm-up; the paper's is (d_model * warmup_steps)^-0.5
     warmup_steps: int = 4000  # updates until the peak of the learning rate
     accumulate: int = 1  # batches per update
+    precision: Precision = "float32"  # of matrix products; "bfloat16" keeps weights, sums and norms in float32
     clip_norm: float | None = None  # largest norm of the gradient; the paper does not clip
     log_every: int = 50  # updates between two lines of metrics.jsonl
     valid_every: int = 1000  # updates between two validations
+    valid_sentences: int | None = None  # validate on this many, evenly spaced, instead of all
     save_every: int = 1000  # updates between two checkpoints
     keep: int = 5  # checkpoints kept, besides the best
     average: int = 5  # checkpoints averaged at the end (section 6.1: 5 for base, 20 for big)
@@ -36,26 +42,30 @@ class TrainConfig:
     threads: int | None = None  # PyTorch's choice unless given
 
     def __post_init__(self) -> None:
-        if self.schedule not in get_args(Schedule):
-            raise ConfigError(
-                f'train.schedule="{self.schedule}" is not a choice',
-                hint=f"use one of {', '.join(get_args(Schedule))}",
-            )
+        for name, choices in (("schedule", Schedule), ("precision", Precision)):
+            value = getattr(self, name)
+            if value not in get_args(choices):
+                raise ConfigError(
+                    f'train.{name}="{value}" is not a choice',
+                    hint=f"use one of {', '.join(get_args(choices))}",
+                )
         if self.steps is not None and self.epochs is not None:
             raise ConfigError("train.steps and train.epochs are both given", hint="give one of them")
         for name in (
             "steps", "epochs", "warmup_steps", "accumulate", "log_every", "valid_every", "save_every",
-            "keep", "average", "patience", "threads",
+            "keep", "average", "patience", "threads", "valid_sentences",
         ):  # fmt: skip
             value = getattr(self, name)
             if value is not None and value < 1:
                 raise ConfigError(f"train.{name}={value} is below 1", hint="give a whole number above 0")
-        for name in ("lr", "clip_norm"):
+        for name in ("lr", "clip_norm", "budget_s"):
             value = getattr(self, name)
             if value is not None and not 0 < value < math.inf:
                 raise ConfigError(
                     f"train.{name}={value} is not a number above 0", hint=f"leave train.{name} out, or raise it"
                 )
+        if self.pace is not None:
+            _check_pace(self.pace, self.steps)
         if not 0 <= self.label_smoothing < 1:
             raise ConfigError(
                 f"train.label_smoothing={self.label_smoothing} is not between 0 and 1", hint="the paper uses 0.1"
@@ -67,3 +77,15 @@ class TrainConfig:
                 f"train.average={self.average} asks for more checkpoints than train.keep={self.keep} leaves",
                 hint=f"set train.keep={self.average}",
             )
+
+
+def _check_pace(pace: list[list[float]], steps: int | None) -> None:
+    """Both columns must rise, the first to the step after the last, the second to 1."""
+    is_table = all(isinstance(point, list) and len(point) == 2 for point in pace)
+    if not is_table or len(pace) < 2 or steps is None or pace[-1] != [steps + 1, 1]:
+        raise ConfigError(
+            "train.pace is not a list of [step, share] pairs that ends with [train.steps + 1, 1]", hint="leave it out"
+        )
+    for (step, share), (next_step, next_share) in pairwise(pace):
+        if not (step < next_step and 0 <= share <= next_share):
+            raise ConfigError(f"train.pace does not rise from [{step}, {share}] on", hint="leave train.pace out")

@@ -1,0 +1,190 @@
+"""What a time budget buys: settings that suit the text, the machine and the time, each with its reason.
+
+The rules were found by experiment (docs/notes/0005-budget.md). They fill in only what was not given.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+
+from dragoman.batches.batch import make_batch
+from dragoman.batches.sampler import BatchesConfig, epoch_batches
+from dragoman.batches.store import EncodedPairs
+from dragoman.config import Config, Settings
+from dragoman.model.transformer import Transformer
+from dragoman.tokens.subwords import BOS_ID
+from dragoman.train.config import TrainConfig
+from dragoman.train.loop import updates
+from dragoman.train.optim import make_optimizer
+
+# From the smallest to the largest: d_model, d_ff, heads, layers on each side.
+SHAPES = ((128, 256, 4, 4), (192, 576, 6, 4), (256, 1024, 8, 4), (384, 1536, 8, 5), (512, 2048, 8, 6))
+_TOKENS_PER_WEIGHT = 1.5  # a larger shape pays once training shows it this many target tokens for each weight
+_MANY_CHARS = 25_000_000  # of both sides together: beyond, 8000 subwords; below, 4000
+_PROBE_S = 0.5  # how long each shape is tried on this machine
+_MOST_WORKERS = 8  # more would have too little to do each
+_PARALLEL = 0.9  # how much of a further core arrives
+_SPARED = 0.04  # share of the budget for validation, saving, scoring and the card, as a first guess
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A setting that the plan chose, and why."""
+
+    setting: str
+    value: Any
+    reason: str
+
+
+def choose_vocabulary(config: Config, given: Collection[str], n_chars: int) -> tuple[Config, list[Choice]]:
+    """The config with a vocabulary for a text of this size."""
+    size = 8000 if n_chars > _MANY_CHARS else 4000
+    reason = f"{n_chars / 1e6:.0f} million characters; fewer subwords learn faster, more make shorter sentences"
+    return _chosen(config, given, [Choice("tokens.vocab_size", size, reason)])
+
+
+def choose_training(
+    config: Config,
+    given: Collection[str],
+    pairs: EncodedPairs,
+    *,
+    device: torch.device,
+    left_s: float,
+    n_valid: int,
+    probe: Callable[[Config], float] | None = None,
+) -> tuple[Config, list[Choice]]:
+    """The config with model, batches, optimizer and length for what is left of the time; measures the machine.
+
+    `probe` tells how many target tokens one process trains on in a second with a config.
+    """
+    probe = probe or (lambda config: tokens_per_s(config, pairs, device))
+    n_workers = 1 if device.type == "cuda" else min(torch.get_num_threads(), _MOST_WORKERS)
+    n_tgt = int(pairs.tgt_lens.sum(dtype="int64"))
+    train_s = left_s * (1 - _SPARED)
+    config, choices = _chosen(config, given, list(_batch_choices(n_workers, device)))
+    n_workers = min(n_workers, config.train.accumulate)
+    speed_up = 1 + (n_workers - 1) * _PARALLEL
+
+    shape = _choose_shape(config, given, lambda trial: probe(trial) * speed_up * train_s)
+    config, chosen = _chosen(config, given, shape)
+    choices += chosen
+    plain, brief = (
+        probe(replace(config, train=replace(config.train, precision=precision)))
+        for precision in ("float32", "bfloat16")
+    )
+    is_brief = brief > 1.05 * plain
+    ratio = f"{brief / plain:.2f} times as fast as float32 on this machine"
+    config, chosen = _chosen(
+        config, given, [Choice("train.precision", "bfloat16" if is_brief else "float32", f"bfloat16 is {ratio}")]
+    )
+    choices += chosen
+    n_tokens = (brief if config.train.precision == "bfloat16" else plain) * speed_up * train_s
+    epochs = n_tokens / n_tgt
+    steps = max(1, round(n_tokens / (config.batches.tokens * config.train.accumulate * _fill(config, pairs))))
+    config, chosen = _chosen(config, given, list(_pace_choices(config, epochs, steps, n_valid)))
+    return replace(config, train=replace(config.train, steps=steps)), choices + chosen
+
+
+def tokens_per_s(config: Config, pairs: EncodedPairs, device: torch.device) -> float:
+    """Target tokens per second of one process, measured on batches of the text."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(1, before // config.train.accumulate))
+    state = torch.get_rng_state()
+    model = Transformer(config.model).to(device)
+    settings = TrainConfig(precision=config.train.precision, seed=config.train.seed)
+    stream = updates(
+        model, _some_batches(config.batches, pairs, config.train.seed), make_optimizer(model), lambda step: 1e-4,
+        settings, pad_id=config.model.pad_id,
+    )  # fmt: skip
+    next(stream)  # the first is slow
+    n_tokens, began = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - began) < _PROBE_S or n_tokens == 0:
+        n_tokens += next(stream).n_tgt_tokens
+    stream.close()
+    torch.set_rng_state(state)
+    torch.set_num_threads(before)
+    return n_tokens / elapsed
+
+
+def _some_batches(config: BatchesConfig, pairs: EncodedPairs, seed: int) -> Iterator[Any]:
+    epoch = 0
+    while True:
+        for indices in epoch_batches(pairs, config, seed=seed, epoch=epoch):
+            yield make_batch(pairs, indices, pad_id=0, bos_id=BOS_ID)
+        epoch += 1
+
+
+def _batch_choices(n_workers: int, device: torch.device) -> Iterator[Choice]:
+    shared = f"a batch for each of {n_workers} processes in every update" if n_workers > 1 else "one batch an update"
+    yield Choice("train.accumulate", n_workers, shared)
+    n_tokens = 8192 if device.type == "cuda" else 768
+    reason = (
+        "what keeps a GPU busy" if device.type == "cuda" else f"{n_tokens} an update: many small updates learn most"
+    )
+    yield Choice("batches.tokens", n_tokens // n_workers, reason)
+    yield Choice("model.norm", "pre", "trains safely after a short warm-up")
+
+
+def _choose_shape(config: Config, given: Collection[str], affordable: Callable[[Config], float]) -> list[Choice]:
+    """The largest shape that sees enough of the text in time."""
+    best: list[Choice] = []
+    before = None
+    for d_model, d_ff, n_heads, n_layers in SHAPES:
+        choices = [
+            Choice("model.d_model", d_model, ""), Choice("model.d_ff", d_ff, ""), Choice("model.n_heads", n_heads, ""),
+            Choice("model.n_encoder_layers", n_layers, ""), Choice("model.n_decoder_layers", n_layers, ""),
+        ]  # fmt: skip
+        trial, _ = _chosen(config, given, choices)
+        if trial == before:  # all of it was given
+            break
+        before = trial
+        n_weights = sum(parameter.numel() for parameter in Transformer(trial.model).parameters())
+        n_tokens = affordable(trial)
+        if best and n_tokens < _TOKENS_PER_WEIGHT * n_weights:
+            break
+        reason = (
+            f"the largest shape that sees {_TOKENS_PER_WEIGHT:g} target tokens for each weight in time: "
+            f"{n_weights / 1e6:.1f} M weights, {n_tokens / 1e6:.1f} M tokens"
+        )
+        best = [replace(choice, reason=reason) for choice in choices]
+    return best
+
+
+def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int) -> Iterator[Choice]:
+    dropout = 0.0 if epochs < 3 else 0.1 if epochs < 15 else 0.2 if epochs < 45 else 0.3
+    yield Choice("model.dropout", dropout, f"there is time for {epochs:.1f} passes over the text")
+    yield Choice("train.schedule", "linear", "lands at zero when the time is up")
+    rate = round(0.003 * math.sqrt(128 / config.model.d_model), 5)
+    yield Choice("train.lr", rate, f"suits a width of {config.model.d_model}")
+    warmup = max(1, min(800, steps // 20))
+    yield Choice("train.warmup_steps", warmup, f"a twentieth of about {steps:,} updates")
+    yield Choice("train.clip_norm", 1.0, "bounds the damage of an odd batch")
+    yield Choice("train.valid_every", max(1, steps // 10), "ten looks at the validation text")
+    yield Choice("train.valid_sentences", min(n_valid, 300) or None, "enough to see how it goes, and quick")
+    yield Choice("train.save_every", max(1, steps // 20), "a kill costs a twentieth of the time at most")
+    yield Choice("train.keep", 2, "enough to go on from")
+    yield Choice("train.average", 1, "the rate has fallen to zero: the last weights are an average already")
+    yield Choice("train.log_every", max(1, steps // 100), "a hundred lines of metrics.jsonl")
+
+
+def _fill(config: Config, pairs: EncodedPairs) -> float:
+    """Target tokens of a batch that are not padding, as a share of `batches.tokens`."""
+    batches = list(epoch_batches(pairs, config.batches, seed=config.train.seed, epoch=0))
+    return int(pairs.tgt_lens.sum(dtype="int64")) / (len(batches) * config.batches.tokens)
+
+
+def _chosen(config: Config, given: Collection[str], choices: list[Choice]) -> tuple[Config, list[Choice]]:
+    """The config with the choices that were left open, and these."""
+    made = [choice for choice in choices if choice.setting not in given]
+    settings: Settings = {}
+    for choice in made:
+        section, key = choice.setting.split(".")
+        settings.setdefault(section, {})[key] = choice.value
+    changes = {section: replace(getattr(config, section), **values) for section, values in settings.items()}
+    return replace(config, **changes), made
