@@ -1,0 +1,1 @@
+"""Measurements of Dragoman beside other software, in one run: README.md says how."""

@@ -1,0 +1,1 @@
+"""The peers' own commands, each run by the interpreter that has the peer installed."""

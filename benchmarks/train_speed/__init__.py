@@ -1,0 +1,1 @@
+"""How fast a Transformer trains: updates per second of Dragoman and its peers on the same batches."""

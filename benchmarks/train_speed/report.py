@@ -1,0 +1,120 @@
+"""What the rounds say: medians, ratios, a table and a picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+YARDSTICK = "huggingface"
+OURS = ("ours", "ours-bf16")
+NAMES = {
+    "ours": "**Dragoman**",
+    "ours-bf16": "**Dragoman, bfloat16**",
+    "huggingface": "Hugging Face Marian",
+    "pytorch": "torch.nn.Transformer",
+    "fairseq": "fairseq",
+    "opennmt": "OpenNMT-py",
+    "sockeye": "Sockeye",
+    "joeynmt": "JoeyNMT",
+}
+_BUSY = 0.95  # share of the wall clock below which a thread evidently had to wait for others
+
+
+def summarize(run: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Per peer: medians over the rounds. Ratios are taken within a round, where both did the same batches."""
+    rounds = run["rounds"]
+    summary = {}
+    for peer, about in run["about"].items():
+        reports = [r["peers"][peer] for r in rounds]
+        speeds = [report["tgt_tokens"] / report["wall_s"] for report in reports]
+        summary[peer] = {
+            "version": about["version"],
+            "parameters": about["parameters"],
+            "tokens_per_s": median(speeds),
+            "tokens_per_s_min": min(speeds),
+            "tokens_per_s_max": max(speeds),
+            "tokens_per_cpu_s": median(report["tgt_tokens"] / report["cpu_s"] for report in reports),
+            "gemm_share": median(r["flops"] / r["peers"][peer]["wall_s"] / r["gemm_flops"] for r in rounds),
+            "peak_rss_mb": max(report["peak_rss_mb"] for report in reports),
+            "is_disturbed": min(report["cpu_s"] / report["wall_s"] for report in reports) < _BUSY,
+        }
+        if YARDSTICK in run["about"]:
+            summary[peer]["ratio"] = median(_ratio(r, peer, YARDSTICK, "wall_s") for r in rounds)
+            summary[peer]["cpu_ratio"] = median(_ratio(r, peer, YARDSTICK, "cpu_s") for r in rounds)
+    others = [peer for peer in summary if peer not in OURS]
+    for ours in (peer for peer in OURS if peer in summary and others):
+        best = max(others, key=lambda peer: _rank(summary[peer]))
+        summary[ours]["best_peer"] = best
+        summary[ours]["ratio_to_best_peer"] = median(_ratio(r, ours, best, "wall_s") for r in rounds)
+        summary[ours]["cpu_ratio_to_best_peer"] = median(_ratio(r, ours, best, "cpu_s") for r in rounds)
+    return summary
+
+
+def _rank(peer_summary: dict[str, Any]) -> float:
+    """By ratio where there is one: unlike speeds, ratios within a round survive a machine that changes its own."""
+    return peer_summary.get("ratio", peer_summary["tokens_per_s"])
+
+
+def _ratio(one_round: dict[str, Any], peer: str, other: str, clock: str) -> float:
+    """How many times as fast as the other."""
+    return one_round["peers"][other][clock] / one_round["peers"][peer][clock]
+
+
+def table(run: dict[str, Any]) -> str:
+    """Markdown."""
+    summary = run["summary"]
+    peak = median(r["gemm_flops"] for r in run["rounds"]) / 1e9
+    lines = [
+        f"### {run['size']}, {run['threads']} thread{'s' * (run['threads'] > 1)}",
+        "",
+        f"{len(run['rounds'])} rounds of {run['updates']} updates; GEMM peak {peak:.0f} GFLOP/s (median).",
+        "",
+        "| | parameters | target tokens/s (min to max) | ÷ Hugging Face | by CPU time | of GEMM peak | peak memory |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for peer in sorted(summary, key=lambda peer: -_rank(summary[peer])):
+        s = summary[peer]
+        speed = f"{s['tokens_per_s']:,.0f} ({s['tokens_per_s_min']:,.0f} to {s['tokens_per_s_max']:,.0f})"
+        ratios = f"{s['ratio']:.2f} | {s['cpu_ratio']:.2f}" if "ratio" in s else " | "
+        lines.append(
+            f"| {NAMES[peer]} {s['version']} | {s['parameters']:,} | {speed} | {ratios} "
+            f"| {s['gemm_share']:.0%} | {s['peak_rss_mb']:,.0f} MB |"
+        )
+    for peer in OURS:
+        ours = summary.get(peer, {})
+        if "best_peer" in ours:
+            ratios = f"{ours['ratio_to_best_peer']:.2f}, by CPU time {ours['cpu_ratio_to_best_peer']:.2f}"
+            lines += ["", f"{NAMES[peer].strip('*')} / best peer ({NAMES[ours['best_peer']]}): {ratios}"]
+    if any(s["is_disturbed"] for s in summary.values()):
+        lines += ["", "The machine was busy with other work: a peer did not get a whole core all the time."]
+    return "\n".join(lines) + "\n"
+
+
+def draw(runs: list[dict[str, Any]], path: Path) -> None:
+    """Bars of each peer's speed relative to the yardstick's, a panel per number of threads, a group per size."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    runs = [run for run in runs if YARDSTICK in run["summary"]]
+    if not runs:
+        return
+    panels = sorted({run["threads"] for run in runs})
+    peers = list(runs[0]["summary"])
+    figure, axes = plt.subplots(
+        1, len(panels), figsize=(6.5 * len(panels), 4), sharey=True, squeeze=False, layout="constrained"
+    )
+    for axis, threads in zip(axes[0], panels, strict=True):
+        groups = [run for run in runs if run["threads"] == threads]
+        for i, peer in enumerate(peers):
+            xs = [g + (i - (len(peers) - 1) / 2) * 0.8 / len(peers) for g in range(len(groups))]
+            heights = [run["summary"][peer]["ratio"] for run in groups]
+            axis.bar(xs, heights, 0.8 / len(peers), label=NAMES[peer].strip("*"))
+        axis.axhline(1, color="grey", linewidth=0.8)
+        axis.set_xticks(range(len(groups)), [run["size"] for run in groups])
+        axis.set_title(f"{threads} thread{'s' * (threads > 1)}")
+    axes[0][0].set_ylabel("training speed relative to Hugging Face")
+    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
+    figure.savefig(path, dpi=150)
