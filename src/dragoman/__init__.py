@@ -11,7 +11,8 @@ The data walks through the folders in this order; each stage knows only those be
     search       7  next-token scores -> hypotheses
     score        8  hypotheses -> numbers
 
-    run.py          composer for training: wires 1-8 together
+    run.py          composer for training: wires 1-8 together (prepare.py: the text; budget.py: what a time buys;
+                    session.py: the run while it trains; describe.py: its card)
     translator.py   composer for use: tokens + model + search -> Translation
     config.py       gathers the stages' settings
     errors.py       the exception tree

@@ -24,7 +24,7 @@ from dragoman.train.loop import updates
 from dragoman.train.optim import make_optimizer
 
 # From the smallest to the largest: d_model, d_ff, heads, layers on each side.
-SHAPES = ((128, 256, 4, 4), (192, 576, 6, 4), (256, 1024, 8, 4), (384, 1536, 8, 5), (512, 2048, 8, 6))
+SHAPES = ((160, 480, 4, 3), (224, 672, 4, 3), (320, 1280, 8, 4), (512, 2048, 8, 6))
 _TOKENS_PER_WEIGHT = 1.5  # a larger shape pays once training shows it this many target tokens for each weight
 _MANY_CHARS = 25_000_000  # of both sides together: beyond, 8000 subwords; below, 4000
 _PROBE_S = 0.5  # how long each shape is tried on this machine
@@ -160,7 +160,7 @@ def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int) -> It
     dropout = 0.0 if epochs < 3 else 0.1 if epochs < 15 else 0.2 if epochs < 45 else 0.3
     yield Choice("model.dropout", dropout, f"there is time for {epochs:.1f} passes over the text")
     yield Choice("train.schedule", "linear", "lands at zero when the time is up")
-    rate = round(0.003 * math.sqrt(128 / config.model.d_model), 5)
+    rate = round(0.003 * math.sqrt(160 / config.model.d_model), 5)
     yield Choice("train.lr", rate, f"suits a width of {config.model.d_model}")
     warmup = max(1, min(800, steps // 20))
     yield Choice("train.warmup_steps", warmup, f"a twentieth of about {steps:,} updates")

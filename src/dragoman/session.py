@@ -33,7 +33,7 @@ from dragoman.train.schedule import learning_rate
 from dragoman.translator import Translator
 from dragoman.watch import Forecast, Meter, Stop, Validation, Watcher
 
-_LOOKS_AT_END = 5  # a run ends with work that takes as long as this many validations
+_LOOKS_AT_END = 4  # a run ends with work that takes as long as this many validations
 _GUESS = 0.004  # share of the budget
 _CARD_S = 1.5  # the card, with its picture
 _MORE_S = 600  # the time of which a run under a budget says what it would give
@@ -140,7 +140,7 @@ class Session:
         n_valid, n_saves = (
             self.total_steps // every - step // every for every in (config.valid_every, config.save_every)
         )
-        # At the end come a look at the last weights, one at those chosen, and a beam search, longer than both.
+        # At the end come a look at the last weights and a beam search, which takes longer.
         spared_s = self.valid_s * (n_valid + _LOOKS_AT_END) + self.save_s * n_saves + _CARD_S
         end = self.pacer.look(step, self.meter.elapsed(), self.meter.paused_s, spared_s)
         if end is not None:
@@ -324,8 +324,11 @@ class Session:
         name = f"average of {len(steps)} checkpoints, steps {steps[0]} to {steps[-1]}"
         if len(steps) == 1:
             name = f"checkpoint of step {steps[0]}"
-        if self.state.best_step is None or steps == [self.state.best_step]:
-            return name
+        has_landed = self.config.train.schedule == "linear" and steps == [self.total_steps]
+        if self.state.best_step is None or steps == [self.state.best_step] or has_landed:
+            return (
+                name  # where the rate has fallen to zero, BLEU on some sentences is no reason to prefer earlier weights
+            )
         loss, value = self._validation_scores()
         if (value, -loss) >= (self.state.best_bleu, -self.state.best_loss):
             return name

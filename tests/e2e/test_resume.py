@@ -273,6 +273,24 @@ def test_the_last_and_the_best_checkpoints_are_kept(forks: Forks, corpus: Corpus
     assert saved_steps(run) == sorted({best, 16, 20})
 
 
+def test_where_the_rate_has_fallen_to_zero_the_last_weights_are_taken(
+    forks: Forks, corpus: Corpus, tmp_path: Path
+) -> None:
+    """BLEU on a few sentences is noise: once it preferred a checkpoint from before the rate had come down.
+
+    Here the validation text wants no translation: the more the model learns, the worse it does there.
+    """
+    out = tmp_path / "run"
+    untranslated = ["--valid-tgt", str(corpus.valid_src)]
+    falling = ["train.lr=0.02", "train.warmup_steps=1", "train.schedule='linear'", "train.average=1"]
+    ended = forks.run([*command(corpus, out, small(60, *falling)), *untranslated])
+    assert ended.code == 0, ended.err
+    validations = [record for record in records(out) if "valid_loss" in record]
+    best = max(validations, key=lambda record: (record["valid_bleu"], -record["valid_loss"]))["step"]
+    assert best != 60
+    assert records(out)[-1]["final"] == "checkpoint of step 60"
+
+
 def test_training_stops_when_patience_runs_out(forks: Forks, corpus: Corpus, tmp_path: Path) -> None:
     flags = small(400, "train.valid_every=2", "train.patience=2", "train.lr=1.0", "train.warmup_steps=1")
     out = tmp_path / "run"

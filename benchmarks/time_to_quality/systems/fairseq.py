@@ -109,5 +109,5 @@ TINY = Fairseq(
         --max-tokens 1024
     """,
     vocab_size=4000,
-    every=500,
+    every=300,
 )

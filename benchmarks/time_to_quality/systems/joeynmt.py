@@ -152,13 +152,13 @@ RECOMMENDED = JoeyNMT(
     training={
         "adam_betas": [0.9, 0.999],
         "scheduling": "plateau",
-        "patience": 5 * 1000 // 50,  # 5000 updates, in validations
+        "patience": 5 * 1000 // 25,  # 5000 updates, in validations
         "decrease_factor": 0.7,
         "learning_rate": 0.0003,
         "batch_size": 4096,
     },
     vocab_size=10_000,
-    every=50,
+    every=25,
 )
 TINY = JoeyNMT(
     name="JoeyNMT, our settings",
@@ -172,5 +172,5 @@ TINY = JoeyNMT(
         "batch_size": 1024,
     },
     vocab_size=4000,
-    every=500,
+    every=300,
 )

@@ -60,7 +60,7 @@ def _settings(corpus: Path) -> Settings:
             "valid_tgt": str(corpus / "valid.de"),
         },
         "tokens": {"vocab_size": 3000},
-        "batches": {"tokens": 768, "max_len_tokens": 64},
+        "batches": {"tokens": 384, "max_len_tokens": 64},
         "model": {
             "d_model": 128,
             "d_ff": 256,
@@ -72,6 +72,7 @@ def _settings(corpus: Path) -> Settings:
         },
         "train": {
             "steps": 2000,
+            "accumulate": 2,  # so that two cores can share an update
             "schedule": "linear",
             "lr": 0.003,
             "warmup_steps": 150,

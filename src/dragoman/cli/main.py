@@ -37,6 +37,9 @@ def dragoman() -> None:
 
 def main(args: list[str] | None = None) -> None:
     """Runs the command and exits: 0 done, 1 failed, 2 misused, 130 and 143 stopped by a signal."""
+    # Threads that wait at a barrier without spinning: where others use the machine too, spinning costs tenfold. It is
+    # read when torch is loaded, which is later.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     logging.basicConfig(format="warning: %(message)s", level=logging.WARNING, stream=sys.stderr)
     sys.exit(run(args))
 
