@@ -15,6 +15,7 @@ Range = tuple[float, float, float]  # low, likely, high: nine runs of ten end be
 
 _N_POINTS = 4  # validations that make the line
 _EARLIEST = 0.25  # share of the way before which nothing useful can be said
+_LATEST = 0.99  # and from which on nothing is left to say
 _PART: Range = (0.3, 0.8, 1.4)  # of what the line promises
 _WOBBLE = 0.015  # by how much a validation strays, as a part of its value
 _HALF = 0.45  # share of the way where the second half begins, give or take a validation
@@ -22,9 +23,9 @@ _DOUBLING: Range = (0.1, 0.35, 0.7)  # twice the time gives this part of what th
 
 
 def forecast(points: Sequence[tuple[float, float]]) -> Range | None:
-    """The value at the end, given (share of the way, value) of each validation so far; None while it is too early."""
+    """The value at the end, given (share of the way, value) of each validation so far; None if it is too early or over."""
     recent = [(math.log(share), value) for share, value in points if share > 0][-_N_POINTS:]
-    if len(recent) < 2 or recent[-1][0] < math.log(_EARLIEST):
+    if len(recent) < 2 or not _EARLIEST <= math.exp(recent[-1][0]) < _LATEST:
         return None
     at, value = recent[-1]
     promised = -_slope(recent) * at
