@@ -30,6 +30,7 @@ _MANY_CHARS = 25_000_000  # of both sides together: beyond, 8000 subwords; below
 _PROBE_S = 0.5  # how long each shape is tried on this machine
 _MOST_WORKERS = 8  # more would have too little to do each
 _PARALLEL = 0.9  # how much of a further core arrives
+_VALID_TOKENS = 5000  # translated at each look at the validation text
 _SPARED = 0.04  # share of the budget for validation, saving, scoring and the card, as a first guess
 
 
@@ -87,7 +88,8 @@ def choose_training(
     n_tokens = (brief if config.train.precision == "bfloat16" else plain) * speed_up * train_s
     epochs = n_tokens / n_tgt
     steps = max(1, round(n_tokens / (config.batches.tokens * config.train.accumulate * _fill(config, pairs))))
-    config, chosen = _chosen(config, given, list(_pace_choices(config, epochs, steps, n_valid)))
+    n_looked_at = min(n_valid, max(1, int(_VALID_TOKENS * len(pairs) / n_tgt)))
+    config, chosen = _chosen(config, given, list(_pace_choices(config, epochs, steps, n_looked_at)))
     return replace(config, train=replace(config.train, steps=steps)), choices + chosen
 
 
@@ -166,7 +168,7 @@ def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int) -> It
     yield Choice("train.warmup_steps", warmup, f"a twentieth of about {steps:,} updates")
     yield Choice("train.clip_norm", 1.0, "bounds the damage of an odd batch")
     yield Choice("train.valid_every", max(1, steps // 10), "ten looks at the validation text")
-    yield Choice("train.valid_sentences", min(n_valid, 300) or None, "enough to see how it goes, and quick")
+    yield Choice("train.valid_sentences", n_valid or None, f"about {_VALID_TOKENS:,} tokens: enough to see how it goes")
     yield Choice("train.save_every", max(1, steps // 20), "a kill costs a twentieth of the time at most")
     yield Choice("train.keep", 2, "enough to go on from")
     yield Choice("train.average", 1, "the rate has fallen to zero: the last weights are an average already")

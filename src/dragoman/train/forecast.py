@@ -23,7 +23,7 @@ _DOUBLING: Range = (0.1, 0.35, 0.7)  # twice the time gives this part of what th
 
 
 def forecast(points: Sequence[tuple[float, float]]) -> Range | None:
-    """The value at the end, given (share of the way, value) of each validation so far; None if it is too early or over."""
+    """The value at the end, given (share of the way, value) of each validation; None if it is too early or over."""
     recent = [(math.log(share), value) for share, value in points if share > 0][-_N_POINTS:]
     if len(recent) < 2 or not _EARLIEST <= math.exp(recent[-1][0]) < _LATEST:
         return None

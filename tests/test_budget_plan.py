@@ -1,0 +1,76 @@
+"""The plan: what it chooses, from the speed of a machine that is made up."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from dragoman.batches.store import EncodedPairs, write_store
+from dragoman.budget import SHAPES, choose_training, choose_vocabulary
+from dragoman.config import Config, make_config
+
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def pairs(tmp_path_factory: pytest.TempPathFactory) -> EncodedPairs:
+    """400 pairs of 10 tokens on each side."""
+    ids = [*range(5, 14), 3]
+    return write_store(tmp_path_factory.mktemp("plan") / "encoded", [(ids, ids)] * 400, 4000)
+
+
+def plan(pairs: EncodedPairs, left_s: float, speed: float = 1e9, **given: object) -> tuple[Config, dict[str, str]]:
+    """The plan on a machine that trains `speed` / weights target tokens a second."""
+
+    def probe(config: Config) -> float:
+        return speed / (config.model.d_model**2 * config.model.n_decoder_layers)
+
+    config = make_config(
+        {"model": {"vocab_size": 4000}}, *({n.split(".")[0]: {n.split(".")[1]: v}} for n, v in given.items())
+    )
+    config, choices = choose_training(config, set(given), pairs, device=CPU, left_s=left_s, n_valid=2000, probe=probe)
+    return config, {choice.setting: choice.reason for choice in choices}
+
+
+def test_more_time_buys_a_larger_shape_and_more_dropout(pairs: EncodedPairs) -> None:
+    plans = [plan(pairs, left_s)[0] for left_s in (0.5, 100, 1_000, 10_000, 1_000_000)]
+    widths = [config.model.d_model for config in plans]
+    assert widths == sorted(widths)
+    assert (widths[0], widths[-1]) == (SHAPES[0][0], SHAPES[-1][0])
+    dropouts = [config.model.dropout for config in plans]
+    assert dropouts == sorted(dropouts)
+    assert (dropouts[0], dropouts[-1]) == (0.0, 0.3)
+    rates = [config.train.lr for config in plans]
+    assert rates == sorted(rates, reverse=True), "a wider model wants a lower rate"
+
+
+def test_the_steps_fill_the_time(pairs: EncodedPairs) -> None:
+    """Tokens a second, times the seconds that are not spared, over the target tokens of an update."""
+    config, _ = plan(pairs, 500)
+    n_tokens = 1e9 / (config.model.d_model**2 * config.model.n_decoder_layers) * 500 * 0.96
+    assert config.train.steps is not None
+    per_update = n_tokens / config.train.steps
+    assert 0.8 * config.batches.tokens < per_update <= config.batches.tokens * config.train.accumulate
+
+
+def test_what_was_given_stays(pairs: EncodedPairs) -> None:
+    given = {"model.d_model": 64, "model.dropout": 0.25, "train.lr": 0.01, "batches.tokens": 1000, "train.average": 2}
+    config, reasons = plan(pairs, 500, **given)
+    assert config.model.d_model == 64
+    assert (config.model.dropout, config.train.lr, config.batches.tokens, config.train.average) == (0.25, 0.01, 1000, 2)
+    assert not reasons.keys() & given.keys()
+
+
+def test_every_choice_has_a_reason(pairs: EncodedPairs) -> None:
+    _, reasons = plan(pairs, 500)
+    assert all(reasons.values())
+
+
+def test_validation_is_a_sample_of_about_5000_tokens(pairs: EncodedPairs) -> None:
+    assert plan(pairs, 500)[0].train.valid_sentences == 500
+
+
+def test_a_larger_text_gets_a_larger_vocabulary() -> None:
+    sizes = [choose_vocabulary(Config(), (), n_chars)[0].tokens.vocab_size for n_chars in (10**6, 10**9)]
+    assert sizes == [4000, 8000]
+    assert choose_vocabulary(Config(), {"tokens.vocab_size"}, 10**9)[0].tokens.vocab_size == Config().tokens.vocab_size
