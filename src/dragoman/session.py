@@ -79,8 +79,10 @@ class Session:
         self.translator = Translator(self.model, data.subwords, config)
         self.state = self._restore()
         steps = config.train.steps or PAPER_STEPS
-        self.pace = self.state.pace or config.train.pace or even_pace(config.train.warmup_steps, steps)
-        self.total_steps = steps if self.state.pace is None else last_step(self.state.pace)
+        self.pace = config.train.pace or even_pace(config.train.warmup_steps, steps)
+        if config.train.budget_s is not None and self.state.pace is not None:
+            self.pace, steps = self.state.pace, last_step(self.state.pace)
+        self.total_steps = steps
         # Until they are known: what a look at the validation text and a checkpoint take.
         self.valid_s, self.save_s = (config.train.budget_s or 0.0) * _GUESS, 0.0
         self.pacer = None if config.train.budget_s is None else Pacer(config.train.budget_s)
@@ -197,7 +199,8 @@ class Session:
         folder = saved[max(saved)]
         values = files.load_state(folder)
         try:
-            state = State(**{name: values[name] for name in asdict(State()) if name != "pace"}, pace=values.get("pace"))
+            later: Record = {"pace": None, "curve": []}  # which checkpoints did not have from the start
+            state = State(**{name: {**later, **values}[name] for name in asdict(State())})
             tensors = load_tensors(folder / files.TRAINING)
             load_weights(self.model, folder / files.WEIGHTS)
             restore_optimizer(self.model, self.optimizer, tensors, state.step)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -120,6 +121,18 @@ def test_stopped_and_resumed_it_spends_the_rest(forks: Forks, corpus: Corpus, tm
     again = forks.run([*command(corpus, run), "--resume"])
     assert again.code == 0
     assert "is finished" in again.err
+
+
+def test_more_steps_go_on_with_a_run_whose_time_was_up(
+    forks: Forks, finished: tuple[Path, str], tmp_path: Path
+) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(finished[0], run)
+    steps = settings(run)["train"]["steps"] + 5
+    ended = forks.run(["train", "--resume", "--out", str(run), "--steps", str(steps)])
+    assert ended.code == 0, ended.err
+    assert records(run)[-1]["step"] == settings(run)["train"]["steps"] == steps
+    assert "pace" not in settings(run)["train"]
 
 
 def test_killed_before_the_plan_was_made_it_plans_again(forks: Forks, corpus: Corpus, tmp_path: Path) -> None:
