@@ -18,7 +18,7 @@ from dragoman.batches.sampler import BatchesConfig, epoch_batches
 from dragoman.batches.store import EncodedPairs
 from dragoman.config import Config, Settings
 from dragoman.model.transformer import Transformer
-from dragoman.tokens.subwords import BOS_ID
+from dragoman.tokens.subwords import BOS_ID, PAD_ID
 from dragoman.train.config import TrainConfig
 from dragoman.train.loop import updates
 from dragoman.train.optim import make_optimizer
@@ -97,7 +97,6 @@ def tokens_per_s(config: Config, pairs: EncodedPairs, device: torch.device) -> f
     """Target tokens per second of one process, measured on batches of the text."""
     before = torch.get_num_threads()
     torch.set_num_threads(max(1, before // config.train.accumulate))
-    state = torch.get_rng_state()
     model = Transformer(config.model).to(device)
     settings = TrainConfig(precision=config.train.precision, seed=config.train.seed)
     stream = updates(
@@ -109,7 +108,6 @@ def tokens_per_s(config: Config, pairs: EncodedPairs, device: torch.device) -> f
     while (elapsed := time.perf_counter() - began) < _PROBE_S or n_tokens == 0:
         n_tokens += next(stream).n_tgt_tokens
     stream.close()
-    torch.set_rng_state(state)
     torch.set_num_threads(before)
     return n_tokens / elapsed
 
@@ -118,7 +116,7 @@ def _some_batches(config: BatchesConfig, pairs: EncodedPairs, seed: int) -> Iter
     epoch = 0
     while True:
         for indices in epoch_batches(pairs, config, seed=seed, epoch=epoch):
-            yield make_batch(pairs, indices, pad_id=0, bos_id=BOS_ID)
+            yield make_batch(pairs, indices, pad_id=PAD_ID, bos_id=BOS_ID)
         epoch += 1
 
 
@@ -148,12 +146,12 @@ def _choose_shape(config: Config, given: Collection[str], affordable: Callable[[
         before = trial
         n_weights = sum(parameter.numel() for parameter in Transformer(trial.model).parameters())
         n_tokens = affordable(trial)
-        if best and n_tokens < _TOKENS_PER_WEIGHT * n_weights:
+        is_enough = n_tokens >= _TOKENS_PER_WEIGHT * n_weights
+        if best and not is_enough:
             break
-        reason = (
-            f"the largest shape that sees {_TOKENS_PER_WEIGHT:g} target tokens for each weight in time: "
-            f"{n_weights / 1e6:.1f} M weights, {n_tokens / 1e6:.1f} M tokens"
-        )
+        rule = f"the largest shape that sees {_TOKENS_PER_WEIGHT:g} target tokens for each weight in time"
+        seen = f"{n_weights / 1e6:.1f} M weights, {n_tokens / 1e6:.1f} M tokens"
+        reason = f"{rule if is_enough else 'the smallest shape: there is time for no more'}: {seen}"
         best = [replace(choice, reason=reason) for choice in choices]
     return best
 
