@@ -98,11 +98,12 @@ def tokens_per_s(config: Config, pairs: EncodedPairs, device: torch.device) -> f
     before = torch.get_num_threads()
     torch.set_num_threads(max(1, before // config.train.accumulate))
     model = Transformer(config.model).to(device)
-    settings = TrainConfig(precision=config.train.precision, seed=config.train.seed)
-    stream = updates(
-        model, _some_batches(config.batches, pairs, config.train.seed), make_optimizer(model), lambda step: 1e-4,
-        settings, pad_id=config.model.pad_id,
-    )  # fmt: skip
+    train = config.train
+    settings = TrainConfig(
+        optimizer=train.optimizer, accumulate=train.accumulate, precision=train.precision, seed=train.seed
+    )
+    batches, optimizer = _some_batches(config.batches, pairs, train.seed), make_optimizer(model, settings)
+    stream = updates(model, batches, optimizer, lambda step: 1e-4, settings, pad_id=config.model.pad_id)
     next(stream)  # the first is slow
     n_tokens, began = 0, time.perf_counter()
     while (elapsed := time.perf_counter() - began) < _PROBE_S or n_tokens == 0:
@@ -123,11 +124,12 @@ def _some_batches(config: BatchesConfig, pairs: EncodedPairs, seed: int) -> Iter
 def _batch_choices(n_workers: int, device: torch.device) -> Iterator[Choice]:
     shared = f"a batch for each of {n_workers} processes in every update" if n_workers > 1 else "one batch an update"
     yield Choice("train.accumulate", n_workers, shared)
-    n_tokens = 8192 if device.type == "cuda" else 768
+    n_tokens = 8192 if device.type == "cuda" else 2048
     reason = (
-        "what keeps a GPU busy" if device.type == "cuda" else f"{n_tokens} an update: many small updates learn most"
+        "what keeps a GPU busy" if device.type == "cuda" else f"{n_tokens} an update: fewer, larger ones learn less"
     )
     yield Choice("batches.tokens", n_tokens // n_workers, reason)
+    yield Choice("train.optimizer", "muon", "learns most from an update of this size")
     yield Choice("model.norm", "pre", "trains safely after a short warm-up")
 
 
@@ -160,7 +162,8 @@ def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int) -> It
     dropout = 0.0 if epochs < 3 else 0.1 if epochs < 15 else 0.2 if epochs < 45 else 0.3
     yield Choice("model.dropout", dropout, f"there is time for {epochs:.1f} passes over the text")
     yield Choice("train.schedule", "linear", "lands at zero when the time is up")
-    rate = round(0.003 * math.sqrt(160 / config.model.d_model), 5)
+    peak = 0.01 if config.train.optimizer == "muon" else 0.003
+    rate = round(peak * math.sqrt(160 / config.model.d_model), 5)
     yield Choice("train.lr", rate, f"suits a width of {config.model.d_model}")
     warmup = max(1, min(800, steps // 20))
     yield Choice("train.warmup_steps", warmup, f"a twentieth of about {steps:,} updates")

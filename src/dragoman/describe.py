@@ -57,7 +57,7 @@ def describe(
             ("updates", f"{step:,} ({epoch + 1} epochs begun)"),
             ("batch", f"{config.batches.tokens:,} tokens × {train.accumulate}"),
             ("time", f"{time}, {train.threads or torch.get_num_threads()} threads"),
-            ("precision", train.precision),
+            ("optimizer", f"{train.optimizer.capitalize()}, products in {train.precision}"),
             ("seed", str(train.seed)),
             ("software", f"dragoman {__version__}, torch {torch.__version__}, Python {platform.python_version()}"),
             ("settings", f"all of them in {CONFIG}"),

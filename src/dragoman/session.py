@@ -75,7 +75,7 @@ class Session:
         self.valid = evenly(data.valid, config.train.valid_sentences)
         torch.manual_seed(config.train.seed)
         self.model = Transformer(config.model).to(device)
-        self.optimizer = make_optimizer(self.model)
+        self.optimizer = make_optimizer(self.model, config.train)
         self.translator = Translator(self.model, data.subwords, config)
         self.state = self._restore()
         steps = config.train.steps or PAPER_STEPS

@@ -44,7 +44,7 @@ def losses(model_settings: dict[str, Any], train_settings: dict[str, Any]) -> li
     found = updates(
         model,
         batches,
-        make_optimizer(model),
+        make_optimizer(model, TrainConfig()),
         lambda step: learning_rate(step, config, d_model=16, total_steps=20),
         config,
         pad_id=PAD,

@@ -31,7 +31,7 @@ def test_learning(task: str) -> None:
         for update in updates(
             model,
             batches,
-            make_optimizer(model),
+            make_optimizer(model, TrainConfig()),
             lambda step: learning_rate(step, config, d_model=32, total_steps=N_UPDATES),
             config,
             pad_id=PAD,

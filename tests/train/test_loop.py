@@ -89,7 +89,7 @@ def test_clipping_bounds_the_update_and_reports_the_norm_before_it() -> None:
 def test_steps_rates_and_the_rest_of_the_batches() -> None:
     """Counted on from `done`; each update asks for its own rate; a last, smaller group is used too."""
     model = make_model()
-    optimizer = make_optimizer(model)
+    optimizer = make_optimizer(model, TrainConfig())
     batches = [batch_of(reversed_pairs(2, seed)) for seed in range(5)]
     found = list(
         updates(model, batches, optimizer, lambda step: step / 1e4, TrainConfig(accumulate=2), pad_id=PAD, done=7)
@@ -113,7 +113,7 @@ def test_it_takes_no_batch_before_it_needs_it() -> None:
             yield batch_of(reversed_pairs(2, seed))
 
     model = make_model()
-    found = updates(model, stream(), make_optimizer(model), lambda _: 0.0, TrainConfig(), pad_id=PAD)
+    found = updates(model, stream(), make_optimizer(model, TrainConfig()), lambda _: 0.0, TrainConfig(), pad_id=PAD)
     next(found)
     assert taken == [0]
     next(found)
@@ -122,7 +122,9 @@ def test_it_takes_no_batch_before_it_needs_it() -> None:
 
 def test_the_model_trains_even_if_someone_evaluated_it_in_between() -> None:
     model = make_model(dropout=0.5)
-    found = updates(model, [batch_of(SHORT)] * 2, make_optimizer(model), lambda _: 0.0, TrainConfig(), pad_id=PAD)
+    found = updates(
+        model, [batch_of(SHORT)] * 2, make_optimizer(model, TrainConfig()), lambda _: 0.0, TrainConfig(), pad_id=PAD
+    )
     first = next(found)
     model.eval()
     second = next(found)
@@ -133,7 +135,7 @@ def test_the_model_trains_even_if_someone_evaluated_it_in_between() -> None:
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_a_loss_that_is_not_finite_stops_before_the_update(bad: float) -> None:
     model = make_model()
-    optimizer = make_optimizer(model)
+    optimizer = make_optimizer(model, TrainConfig())
     good, ill = batch_of([([6, 7], [7, 6])]), batch_of([([5], [5]), ([5, 6], [6])], first_index=40)
     stream = updates(model, [good, ill], optimizer, lambda _: 0.01, TrainConfig(), pad_id=PAD, done=11)
     next(stream)

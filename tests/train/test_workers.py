@@ -59,7 +59,7 @@ def batches(n: int) -> list[Batch]:
 
 
 def stream(model: Transformer, some: list[Batch], config: TrainConfig, done: int = 0) -> Generator[Update, None, None]:
-    return updates(model, some, make_optimizer(model), lambda _: 0.01, config, pad_id=PAD, done=done)
+    return updates(model, some, make_optimizer(model, config), lambda _: 0.01, config, pad_id=PAD, done=done)
 
 
 def train(n_threads: int, n_batches: int, model: dict[str, Any], **settings: Any) -> tuple[list[Update], list[Any]]:
@@ -78,6 +78,8 @@ def train(n_threads: int, n_batches: int, model: dict[str, Any], **settings: Any
         # Three batches are one for each process and one more; of the seven, the last group has but one.
         (2, 7, {"tie_embeddings": False, "norm": "pre", "positions": "learned"}, {"accumulate": 3, "clip_norm": 0.5}),
         (2, 5, {}, {"accumulate": 2, "precision": "bfloat16"}),  # the last group is half a group
+        (2, 6, {}, {"accumulate": 2, "optimizer": "muon"}),
+        (2, 6, {"d_model": 160, "d_ff": 480}, {"accumulate": 2, "optimizer": "muon", "precision": "bfloat16"}),
         (3, 7, {"activation": "swiglu"}, {"accumulate": 4, "dtype": torch.float64}),
     ],
 )
@@ -125,7 +127,7 @@ def test_a_run_in_parts_is_the_run_in_one() -> None:
     config, some = TrainConfig(seed=3, accumulate=2), batches(8)
     whole, parted = make_model(dropout=0.3), make_model(dropout=0.3)
     expected = list(stream(whole, some, config))
-    optimizer = make_optimizer(parted)
+    optimizer = make_optimizer(parted, TrainConfig())
     found = [
         update
         for done in (0, 2)

@@ -36,7 +36,7 @@ def build(size: protocol.Size, vocab_size: int, precision: Precision = "float32"
     config = TrainConfig(label_smoothing=protocol.LABEL_SMOOTHING, accumulate=n_parts, precision=precision)
     waiting: deque[Batch] = deque()
     batches = iter(waiting.popleft, None)
-    stream = updates(model, batches, make_optimizer(model), lambda step: 1e-4, config, pad_id=protocol.PAD_ID)
+    stream = updates(model, batches, make_optimizer(model, config), lambda step: 1e-4, config, pad_id=protocol.PAD_ID)
 
     def convert(batch: protocol.Batch) -> list[Batch]:
         parts = (ids.tensor_split(n_parts) for ids in (batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT))

@@ -11,6 +11,7 @@ from dragoman.errors import ConfigError
 
 Schedule = Literal["paper", "linear"]
 Precision = Literal["float32", "bfloat16"]
+OptimizerName = Literal["adam", "muon"]
 PAPER_STEPS = 100_000
 
 
@@ -23,6 +24,7 @@ class TrainConfig:
     budget_s: float | None = None  # seconds for everything; settings not given are then chosen, the steps among them
     pace: list[list[float]] | None = None  # how a run under a budget went: (step, share of the way) where it changed
     label_smoothing: float = 0.1  # eps_ls: share of the label spread over the vocabulary
+    optimizer: OptimizerName = "adam"  # "muon" learns more from each update of some thousand tokens, and costs more
     schedule: Schedule = "paper"  # "linear" falls to zero at the last step instead of by the inverse square root
     lr: float | None = None  # the peak, reached after the warm-up; the paper's is (d_model * warmup_steps)^-0.5
     warmup_steps: int = 4000  # updates until the peak of the learning rate
@@ -42,7 +44,7 @@ class TrainConfig:
     threads: int | None = None  # PyTorch's choice unless given
 
     def __post_init__(self) -> None:
-        for name, choices in (("schedule", Schedule), ("precision", Precision)):
+        for name, choices in (("optimizer", OptimizerName), ("schedule", Schedule), ("precision", Precision)):
             value = getattr(self, name)
             if value not in get_args(choices):
                 raise ConfigError(

@@ -45,8 +45,9 @@ def updates(
     with closing(Workers(model, config, pad_id)) as workers:
         while group := list(islice(stream, config.accumulate)):
             step += 1
-            loss, n_tokens = workers.gradient(group, step)
-            grad_norm = _clip(parameters, config.clip_norm)
+            with workers.sharing():  # the norm too: added up by more threads, its last digit would be another
+                loss, n_tokens = workers.gradient(group, step)
+                grad_norm = _clip(parameters, config.clip_norm)
             if not (math.isfinite(loss) and math.isfinite(grad_norm)):
                 raise _not_finite(step, loss, group)
             lr = lr_at(step)

@@ -16,8 +16,8 @@ import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from typing import IO, cast
 
@@ -60,20 +60,27 @@ class Workers:
         self._n_threads = torch.get_num_threads()
         is_possible = self._device.type == "cpu" and os.name == "posix"
         n_others = min(config.accumulate, self._n_threads) - 1 if is_possible else 0
+        self._threads_each = self._n_threads // (n_others + 1)
         self._others: list[_Other] = []
         if n_others > 0:
-            threads_each = self._n_threads // (n_others + 1)
             with ExitStack() as stack:  # of files: mapped memory stays when they are closed
                 weights, *gradients = [stack.enter_context(_memory_file()) for _ in range(n_others + 1)]
                 _move_weights(model, _mapped(weights.fileno(), model))
-                self._others = [_Other(model, config, pad_id, threads_each, weights, file) for file in gradients]
-            torch.set_num_threads(threads_each)
+                self._others = [_Other(model, config, pad_id, self._threads_each, weights, file) for file in gradients]
 
     def close(self) -> None:
         """Ends the other processes."""
         for other in self._others:
             other.close()
-        torch.set_num_threads(self._n_threads)
+
+    @contextmanager
+    def sharing(self) -> Iterator[None]:
+        """While the others work, this process has no more threads than each of them; when they rest, it has all."""
+        torch.set_num_threads(self._threads_each)
+        try:
+            yield
+        finally:
+            torch.set_num_threads(self._n_threads)
 
     def gradient(self, group: Sequence[Batch], step: int) -> tuple[float, int]:
         """Loss per target token over all the batches of the update, whose gradient is left in the model."""
