@@ -90,7 +90,12 @@ def choose_training(
     steps = max(1, round(n_tokens / (config.batches.tokens * config.train.accumulate * _fill(config, pairs))))
     n_looked_at = min(n_valid, max(1, int(_VALID_TOKENS * len(pairs) / n_tgt)))
     config, chosen = _chosen(config, given, list(_pace_choices(config, epochs, steps, n_looked_at)))
-    return replace(config, train=replace(config.train, steps=steps)), choices + chosen
+    choices += chosen
+    if "search.length_penalty" not in given:
+        reason = "the length penalty that suits the text is found out at the end"
+        config, chosen = _chosen(config, given, [Choice("train.tune_search", True, reason)])
+        choices += chosen
+    return replace(config, train=replace(config.train, steps=steps)), choices
 
 
 def tokens_per_s(config: Config, pairs: EncodedPairs, device: torch.device) -> float:
@@ -172,6 +177,7 @@ def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int) -> It
     yield Choice("train.valid_sentences", n_valid or None, f"about {_VALID_TOKENS:,} tokens: enough to see how it goes")
     yield Choice("train.save_every", max(1, steps // 20), "a kill costs a twentieth of the time at most")
     yield Choice("train.keep", 2, "enough to go on from")
+    yield Choice("tokens.dropout", 0.1 if epochs >= 45 else 0.0, f"there is time for {epochs:.1f} passes over the text")
     yield Choice("train.average", 1, "the rate has fallen to zero: the last weights are an average already")
     yield Choice("train.log_every", max(1, steps // 100), "a hundred lines of metrics.jsonl")
 

@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from dragoman.batches.batch import Batch, make_batch, prefetch
@@ -24,6 +26,7 @@ from dragoman.model.transformer import Transformer
 from dragoman.prepare import ENCODED, Data, evenly
 from dragoman.score.likelihood import perplexity
 from dragoman.score.metrics import Scores, bleu, score
+from dragoman.tokens.unmerge import Unmerging
 from dragoman.train.config import PAPER_STEPS
 from dragoman.train.forecast import forecast, forecast_more
 from dragoman.train.loop import Update, updates
@@ -34,6 +37,8 @@ from dragoman.translator import Translator
 from dragoman.watch import Forecast, Meter, Stop, Validation, Watcher
 
 _LOOKS_AT_END = 4  # a run ends with work that takes as long as this many validations
+_PENALTIES = (0.6, 1.4, 2.2)  # of length, tried at the end if asked for; the first is the paper's
+_LOOKS_PER_PENALTY = 2.5
 _GUESS = 0.004  # share of the budget
 _CARD_S = 1.5  # the card, with its picture
 _MORE_S = 600  # the time of which a run under a budget says what it would give
@@ -142,8 +147,9 @@ class Session:
         n_valid, n_saves = (
             self.total_steps // every - step // every for every in (config.valid_every, config.save_every)
         )
-        # At the end come a look at the last weights and a beam search, which takes longer.
-        spared_s = self.valid_s * (n_valid + _LOOKS_AT_END) + self.save_s * n_saves + _CARD_S
+        # At the end come a look at the last weights and a beam search, or several, which take longer.
+        n_at_end = _LOOKS_AT_END + config.tune_search * (len(_PENALTIES) - 1) * _LOOKS_PER_PENALTY
+        spared_s = self.valid_s * (n_valid + n_at_end) + self.save_s * n_saves + _CARD_S
         end = self.pacer.look(step, self.meter.elapsed(), self.meter.paused_s, spared_s)
         if end is not None:
             self.state.pace = self.pace = change_pace(self.pace, step, end)
@@ -156,18 +162,14 @@ class Session:
         """
         self._prune()
         choice, scores = self._choose(), None
-        if self.config.train.budget_s is not None:
-            # From here on the settings say how it went: they give the same weights, whatever the machine's speed.
-            went = replace(self.config.train, steps=self.total_steps, pace=self.pace, budget_s=None)
-            files.write_text(self.folder / files.CONFIG, to_toml(replace(self.config, train=went)))
         save_tensors(self.folder / files.WEIGHTS, self.model.state_dict())
         record = {"step": self.state.step, "final": choice, "elapsed_s": round(self.meter.elapsed(), 1)}
         if self.valid:
             self.watcher.note("scoring the final model by beam search on the validation text")
-            src, tgt = [pair.src for pair in self.valid], [pair.tgt for pair in self.valid]
-            scores = score([t.text for t in self.translator.translate(src)], tgt)
-            record |= {"scores": scores.to_dict(), "loss_of_final": self.translator.loss(src, tgt)}
+            scores = self._final_scores()
+            record |= {"scores": scores.to_dict(), "loss_of_final": self.translator.loss(*self._valid_texts())}
             self._tell_of_more_time(scores.bleu.score)
+        self._settle()
         card = describe(
             self.config, self.data, self.model, name=self.folder.name, choice=choice, scores=scores,
             n_scored=len(self.valid), step=self.state.step, epoch=self.state.epoch, elapsed_s=self.meter.elapsed(),
@@ -176,6 +178,36 @@ class Session:
         files.remove_folder(self.folder / ENCODED)
         self.log.write(record)
         return scores
+
+    def _final_scores(self) -> Scores:
+        """Those of the beam search of the settings, or of the one that does best if that is to be found out."""
+        src, tgt = self._valid_texts()
+        if not self.config.train.tune_search:
+            return score([t.text for t in self.translator.translate(src)], tgt)
+        found = {
+            penalty: score([t.text for t in self.translator.translate(src, length_penalty=penalty)], tgt)
+            for penalty in _PENALTIES
+        }
+        best = max(found, key=lambda penalty: found[penalty].bleu.score)
+        self.watcher.note(
+            f"length penalty {best:g} does best: BLEU "
+            + ", ".join(f"{scores.bleu.score:.2f} with {penalty:g}" for penalty, scores in found.items())
+        )
+        self.config = replace(self.config, search=replace(self.config.search, length_penalty=best))
+        return found[best]
+
+    def _settle(self) -> None:
+        """Lets the settings say how it went, if anything was left to be found out on the way.
+
+        They give the same weights then, whatever the machine's speed, and the same search.
+        """
+        train = self.config.train
+        if train.budget_s is not None:
+            train = replace(train, steps=self.total_steps, pace=self.pace, budget_s=None)
+        if train.tune_search:
+            train = replace(train, tune_search=False)
+        if train != self.config.train:
+            files.write_text(self.folder / files.CONFIG, to_toml(replace(self.config, train=train)))
 
     def _tell_of_more_time(self, value: float) -> None:
         """Under a budget: what more time would have given."""
@@ -212,13 +244,16 @@ class Session:
     def _batches(self) -> Iterator[tuple[int, int, Batch]]:
         """Batches without end from where the run stands, each with the place in the text after it."""
         subwords, epoch, skip = self.data.subwords, self.state.epoch, self.state.batch
+        seed, p = self.config.train.seed, self.config.tokens.dropout
+        unmerging = Unmerging(subwords, p) if p > 0 else None
         while True:
-            order = epoch_batches(
-                self.data.pairs, self.config.batches, seed=self.config.train.seed, epoch=epoch, skip=skip
-            )
+            order = epoch_batches(self.data.pairs, self.config.batches, seed=seed, epoch=epoch, skip=skip)
             for number, indices in enumerate(order, skip + 1):
-                batch = make_batch(self.data.pairs, indices, pad_id=subwords.pad_id, bos_id=subwords.bos_id)
-                yield epoch, number, batch
+                # A batch falls apart by its place in the run alone: a run that is taken up again sees the same.
+                rng = np.random.default_rng([seed, epoch, number])
+                respell = list if unmerging is None else partial(unmerging, rng=rng)
+                ids = {"pad_id": subwords.pad_id, "bos_id": subwords.bos_id}
+                yield epoch, number, make_batch(self.data.pairs, indices, **ids, respell=respell)
             epoch, skip = epoch + 1, 0
 
     def _placed(self, batches: Iterable[tuple[int, int, Batch]]) -> Iterator[Batch]:
@@ -290,9 +325,12 @@ class Session:
 
     def _validation_scores(self) -> tuple[float, float]:
         """Loss, and BLEU of greedy translations, on the validation text."""
-        src, tgt = [pair.src for pair in self.valid], [pair.tgt for pair in self.valid]
+        src, tgt = self._valid_texts()
         hypotheses = [translation.text for translation in self.translator.translate(src, beam=1)]
         return self.translator.loss(src, tgt), bleu(hypotheses, tgt).score
+
+    def _valid_texts(self) -> tuple[list[str], list[str]]:
+        return [pair.src for pair in self.valid], [pair.tgt for pair in self.valid]
 
     def _save(self) -> None:
         """Writes a checkpoint and deletes those no longer wanted."""

@@ -19,7 +19,10 @@ from small_run import DRAGOMAN, ENVIRONMENT, Corpus, Ended, Forks, small
 STEPS = 21  # neither logging (4), saving (6) nor validation (12) falls on the end
 ORDINARY = small(STEPS, "train.lr=0.01")
 # An update takes two batches, and what dropout draws depends on the step and on which of the two it is.
-ACCUMULATED = small(STEPS, "train.lr=0.01", "train.accumulate=2", "model.dropout=0.3", "train.schedule='linear'")
+ACCUMULATED = small(
+    STEPS, "train.lr=0.01", "train.accumulate=2", "model.dropout=0.3", "train.schedule='linear'",
+    "train.optimizer='muon'", "tokens.dropout=0.2", "train.tune_search=true",
+)  # fmt: skip
 TIMES = {"elapsed_s", "tokens_per_s"}
 
 
@@ -209,7 +212,7 @@ def test_a_checkpoint_of_an_earlier_version_goes_on(forks: Forks, corpus: Corpus
     ended = resume(forks, run)
     assert ended.code == 0, ended.err
     last = run / "checkpoints" / f"step-{STEPS:08d}" / "training.safetensors"
-    assert {name.split(".")[0] for name in load_file(last)} == {"exp_avg", "exp_avg_sq"}
+    assert {name.split(".")[0] for name in load_file(last)} == {"exp_avg", "exp_avg_sq", "momentum"}
 
 
 def test_stopping_again_and_again(forks: Forks, corpus: Corpus, whole: Path, tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ Letters: B batch, S source length, T target length.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass
 from queue import SimpleQueue
 from threading import Event, Semaphore, Thread
@@ -19,6 +19,7 @@ from torch import Tensor
 from dragoman.batches.store import EncodedPairs
 
 Item = TypeVar("Item")
+Ids = npt.NDArray[np.integer[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,15 +43,22 @@ class Batch:
         )
 
 
-def make_batch(pairs: EncodedPairs, indices: npt.NDArray[np.int64], *, pad_id: int, bos_id: int) -> Batch:
-    """The batch of these pairs, whose sides end with eos."""
-    tgts = [pairs.tgt(i) for i in indices]
+def make_batch(
+    pairs: EncodedPairs,
+    indices: npt.NDArray[np.int64],
+    *,
+    pad_id: int,
+    bos_id: int,
+    respell: Callable[[list[Ids]], list[Ids]] = list,
+) -> Batch:
+    """The batch of these pairs, whose sides end with eos; `respell` may change the subwords of its sentences."""
+    srcs, tgts = respell([pairs.src(i) for i in indices]), respell([pairs.tgt(i) for i in indices])
     tgt_out_BT = pad_sequences(tgts, pad_id)
     tgt_in_BT = torch.full_like(tgt_out_BT, bos_id)
     tgt_in_BT[:, 1:] = tgt_out_BT[:, :-1]
     tgt_in_BT[tgt_out_BT == pad_id] = pad_id  # where the shift has moved an eos into the padding
     return Batch(
-        src_BS=pad_sequences([pairs.src(i) for i in indices], pad_id),
+        src_BS=pad_sequences(srcs, pad_id),
         tgt_in_BT=tgt_in_BT,
         tgt_out_BT=tgt_out_BT,
         n_tgt_tokens=sum(len(tgt) for tgt in tgts),
@@ -58,7 +66,7 @@ def make_batch(pairs: EncodedPairs, indices: npt.NDArray[np.int64], *, pad_id: i
     )
 
 
-def pad_sequences(sequences: Sequence[Sequence[int] | npt.NDArray[np.unsignedinteger[Any]]], pad_id: int) -> Tensor:
+def pad_sequences(sequences: Sequence[Sequence[int] | Ids], pad_id: int) -> Tensor:
     """An int64 tensor with one row per sequence, as wide as the longest, filled up with pad_id on the right."""
     lens = np.array([len(sequence) for sequence in sequences])
     rows = np.full((len(lens), lens.max()), pad_id, dtype=np.int64)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-_N_LEVELS = 256  # a random byte decides about each value
+_N_LEVELS = 256  # of a random byte, which decides about each value
 
 
 class Dropout(nn.Module):
@@ -22,31 +24,41 @@ class Dropout(nn.Module):
         self.p = p
         self.generator: torch.Generator | None = None
 
-    def forward(self, x: Tensor) -> Tensor:
-        """x, with some of its values dropped."""
-        if not self.training or self.p == 0:
-            return x
-        if x.is_cuda:
-            return F.dropout(x, self.p)
-        keep, scale = self._keep(x)
-        return x * keep.mul_(scale)
+    def forward(self, y: Tensor) -> Tensor:
+        """y, with some of its values dropped."""
+        return self.add(None, y)
 
-    def add(self, x: Tensor, y: Tensor) -> Tensor:
+    def add(self, x: Tensor | None, y: Tensor) -> Tensor:
         """x + y, with some of the values of y dropped; in one pass over them."""
-        if not self.training or self.p == 0:
-            return x + y
-        if x.is_cuda:
-            return x + F.dropout(y, self.p)
-        keep, scale = self._keep(y)
-        return torch.addcmul(x, y, keep, value=scale)
+        if self.training and self.p > 0 and not y.is_cuda:
+            words = torch.empty(-(-y.numel() // 8), dtype=torch.int64).random_(-(2**63), None, generator=self.generator)
+            levels = words.view(torch.uint8)[: y.numel()].view(y.shape)
+            level = min(max(1, round(self.p * _N_LEVELS)), _N_LEVELS - 1)
+            return cast("Tensor", _Dropped.apply(x, y, levels, level))  # type: ignore[no-untyped-call]
+        y = F.dropout(y, self.p, self.training)
+        return y if x is None else x + y
 
-    def _keep(self, x: Tensor) -> tuple[Tensor, float]:
-        """1 where a value stays and 0 elsewhere, in the shape and type of x, and what to multiply it by."""
-        n_dropped = min(max(1, round(self.p * _N_LEVELS)), _N_LEVELS - 1)
-        words = torch.empty(-(-x.numel() // 8), dtype=torch.int64)
-        words.random_(-(2**63), None, generator=self.generator)
-        levels = words.view(torch.uint8)[: x.numel()].view(x.shape)
-        return torch.ge(levels, n_dropped, out=torch.empty_like(x)), _N_LEVELS / (_N_LEVELS - n_dropped)
+
+class _Dropped(torch.autograd.Function):
+    """y, with the values dropped whose byte is below `level`; added to x, if there is one. Remembers but the bytes."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor | None, y: Tensor, levels: Tensor, level: int) -> Tensor:
+        ctx.save_for_backward(levels)
+        ctx.level, ctx.dtype = level, y.dtype
+        factor = _factor(levels, level, y.dtype if x is None else x.dtype)
+        return y * factor if x is None else torch.addcmul(x, y.to(x.dtype), factor)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, Tensor, None, None]:
+        factor = _factor(ctx.saved_tensors[0], ctx.level, gradient.dtype)
+        return gradient if ctx.needs_input_grad[0] else None, factor.mul_(gradient).to(ctx.dtype), None, None
+
+
+def _factor(levels: Tensor, level: int, dtype: torch.dtype) -> Tensor:
+    """0 where a value is dropped, and elsewhere what keeps the mean."""
+    kept = torch.ge(levels, level, out=torch.empty(levels.shape, dtype=dtype))
+    return kept.mul_(_N_LEVELS / (_N_LEVELS - level))
 
 
 def seed_dropout(model: nn.Module, seed: int) -> None:

@@ -40,8 +40,11 @@ class TokensConfig:
     """The default is the paper's English-German vocabulary (section 5.1)."""
 
     vocab_size: int = 37_000  # subwords of both languages together, 256 bytes and 4 special symbols among them
+    dropout: float = 0.0  # how often a subword of the training text falls apart into the two it was merged from
 
     def __post_init__(self) -> None:
+        if not 0 <= self.dropout < 1:
+            raise ConfigError(f"tokens.dropout={self.dropout} is not a probability below 1", hint="0.1 is usual")
         if self.vocab_size <= _N_SPECIALS + _N_BYTES:
             raise ConfigError(
                 f"tokens.vocab_size={self.vocab_size} leaves no room for subwords",
@@ -56,6 +59,7 @@ class Subwords:
     unk_id = UNK_ID
     bos_id = BOS_ID
     eos_id = EOS_ID
+    n_reserved = _N_SPECIALS + _N_BYTES  # ids from here on are subwords
 
     def __init__(self, model: bytes) -> None:
         """From the bytes of a SentencePiece model as `train` makes it; ModelError if they are not that."""

@@ -37,6 +37,7 @@ class TrainConfig:
     save_every: int = 1000  # updates between two checkpoints
     keep: int = 5  # checkpoints kept, besides the best
     average: int = 5  # checkpoints averaged at the end (section 6.1: 5 for base, 20 for big)
+    tune_search: bool = False  # choose search.length_penalty at the end, by BLEU on the validation text
     patience: int | None = None  # validations without improvement after which training stops
     init: str | None = None  # a trained model to start from; its shape and vocabulary are kept
     seed: int = 1  # the same seed gives the same run
