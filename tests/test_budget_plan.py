@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
@@ -34,7 +35,8 @@ def plan(pairs: EncodedPairs, left_s: float, speed: float = 1e9, **given: object
 
 
 def test_more_time_buys_a_larger_shape_and_more_dropout(pairs: EncodedPairs) -> None:
-    plans = [plan(pairs, left_s)[0] for left_s in (0.5, 100, 1_000, 10_000, 1_000_000)]
+    many = EncodedPairs(pairs._ids, np.tile(pairs._index, 2500))  # ten million target tokens
+    plans = [plan(many, left_s)[0] for left_s in (0.5, 1_000, 10_000, 100_000, 10_000_000)]
     widths = [config.model.d_model for config in plans]
     assert widths == sorted(widths)
     assert (widths[0], widths[-1]) == (SHAPES[0][0], SHAPES[-1][0])
@@ -43,6 +45,12 @@ def test_more_time_buys_a_larger_shape_and_more_dropout(pairs: EncodedPairs) -> 
     assert (dropouts[0], dropouts[-1]) == (0.0, 0.3)
     rates = [config.train.lr for config in plans]
     assert rates == sorted(rates, reverse=True), "a wider model wants a lower rate"
+
+
+def test_a_small_text_gets_the_smallest_shape_however_long_it_trains(pairs: EncodedPairs) -> None:
+    config, reasons = plan(pairs, 1_000_000)
+    assert config.model.d_model == SHAPES[0][0]
+    assert "for this text" in reasons["model.d_model"]
 
 
 def test_the_steps_fill_the_time(pairs: EncodedPairs) -> None:

@@ -26,6 +26,7 @@ from dragoman.train.optim import make_optimizer
 # From the smallest to the largest: d_model, d_ff, heads, layers on each side.
 SHAPES = ((160, 480, 4, 3), (224, 672, 4, 3), (320, 1280, 8, 4), (512, 2048, 8, 6))
 _TOKENS_PER_WEIGHT = 1.5  # a larger shape pays once training shows it this many target tokens for each weight
+_WEIGHTS_PER_TOKEN = 6  # a larger shape has more weights for each target token of the text than it can learn well
 _MANY_CHARS = 25_000_000  # of both sides together: beyond, 8000 subwords; below, 4000
 _PROBE_S = 0.5  # how long each shape is tried on this machine
 _MOST_WORKERS = 8  # more would have too little to do each
@@ -72,20 +73,13 @@ def choose_training(
     n_workers = min(n_workers, config.train.accumulate)
     speed_up = 1 + (n_workers - 1) * _PARALLEL
 
-    shape = _choose_shape(config, given, lambda trial: probe(trial) * speed_up * train_s)
+    smallest, _ = _chosen(config, given, _shape_choices(*SHAPES[0]))
+    config, chosen = _chosen(config, given, [_choose_precision(smallest, probe)])
+    choices += chosen
+    shape = _choose_shape(config, given, n_tgt, lambda trial: probe(trial) * speed_up * train_s)
     config, chosen = _chosen(config, given, shape)
     choices += chosen
-    plain, brief = (
-        probe(replace(config, train=replace(config.train, precision=precision)))
-        for precision in ("float32", "bfloat16")
-    )
-    is_brief = brief > 1.05 * plain
-    ratio = f"{brief / plain:.2f} times as fast as float32 on this machine"
-    config, chosen = _chosen(
-        config, given, [Choice("train.precision", "bfloat16" if is_brief else "float32", f"bfloat16 is {ratio}")]
-    )
-    choices += chosen
-    n_tokens = (brief if config.train.precision == "bfloat16" else plain) * speed_up * train_s
+    n_tokens = probe(config) * speed_up * train_s
     epochs = n_tokens / n_tgt
     steps = max(1, round(n_tokens / (config.batches.tokens * config.train.accumulate * _fill(config, pairs))))
     n_looked_at = min(n_valid, max(1, int(_VALID_TOKENS * len(pairs) / n_tgt)))
@@ -138,28 +132,46 @@ def _batch_choices(n_workers: int, device: torch.device) -> Iterator[Choice]:
     yield Choice("model.norm", "pre", "trains safely after a short warm-up")
 
 
-def _choose_shape(config: Config, given: Collection[str], affordable: Callable[[Config], float]) -> list[Choice]:
-    """The largest shape that sees enough of the text in time."""
+def _choose_precision(config: Config, probe: Callable[[Config], float]) -> Choice:
+    plain, brief = (
+        probe(replace(config, train=replace(config.train, precision=precision)))
+        for precision in ("float32", "bfloat16")
+    )
+    reason = f"bfloat16 is {brief / plain:.2f} times as fast as float32 on this machine"
+    return Choice("train.precision", "bfloat16" if brief > 1.05 * plain else "float32", reason)
+
+
+def _shape_choices(d_model: int, d_ff: int, n_heads: int, n_layers: int, reason: str = "") -> list[Choice]:
+    values = {
+        "d_model": d_model, "d_ff": d_ff, "n_heads": n_heads,
+        "n_encoder_layers": n_layers, "n_decoder_layers": n_layers,
+    }  # fmt: skip
+    return [Choice(f"model.{name}", value, reason) for name, value in values.items()]
+
+
+def _choose_shape(
+    config: Config, given: Collection[str], n_tgt: int, affordable: Callable[[Config], float]
+) -> list[Choice]:
+    """The largest shape that sees enough tokens in time, and for which the text is large enough."""
     best: list[Choice] = []
     before = None
-    for d_model, d_ff, n_heads, n_layers in SHAPES:
-        choices = [
-            Choice("model.d_model", d_model, ""), Choice("model.d_ff", d_ff, ""), Choice("model.n_heads", n_heads, ""),
-            Choice("model.n_encoder_layers", n_layers, ""), Choice("model.n_decoder_layers", n_layers, ""),
-        ]  # fmt: skip
-        trial, _ = _chosen(config, given, choices)
+    for shape in SHAPES:
+        trial, _ = _chosen(config, given, _shape_choices(*shape))
         if trial == before:  # all of it was given
             break
         before = trial
         n_weights = sum(parameter.numel() for parameter in Transformer(trial.model).parameters())
+        if best and n_weights > _WEIGHTS_PER_TOKEN * n_tgt:
+            break
         n_tokens = affordable(trial)
         is_enough = n_tokens >= _TOKENS_PER_WEIGHT * n_weights
         if best and not is_enough:
             break
-        rule = f"the largest shape that sees {_TOKENS_PER_WEIGHT:g} target tokens for each weight in time"
+        rule = f"the largest shape for this text that sees {_TOKENS_PER_WEIGHT:g} target tokens for each weight in time"
         seen = f"{n_weights / 1e6:.1f} M weights, {n_tokens / 1e6:.1f} M tokens"
-        reason = f"{rule if is_enough else 'the smallest shape: there is time for no more'}: {seen}"
-        best = [replace(choice, reason=reason) for choice in choices]
+        best = _shape_choices(
+            *shape, reason=f"{rule if is_enough else 'the smallest shape: there is time for no more'}: {seen}"
+        )
     return best
 
 
