@@ -37,7 +37,7 @@ from dragoman.translator import Translator
 from dragoman.watch import Forecast, Meter, Stop, Validation, Watcher
 
 _LOOKS_AT_END = 4  # a run ends with work that takes as long as this many validations
-_PENALTIES = (0.6, 1.4, 2.2)  # of length, tried at the end if asked for; the first is the paper's
+_PENALTIES = (0.6, 1.0, 1.4)  # of length, tried at the end if asked for; the first is the paper's
 _LOOKS_PER_PENALTY = 2.5
 _GUESS = 0.004  # share of the budget
 _CARD_S = 1.5  # the card, with its picture
