@@ -9,6 +9,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import torch
@@ -65,7 +66,7 @@ def choose_training(
 
     `probe` tells how many target tokens one process trains on in a second with a config.
     """
-    probe = probe or (lambda config: tokens_per_s(config, pairs, device))
+    probe = cache(probe or (lambda config: tokens_per_s(config, pairs, device)))  # a shape is tried but once
     n_workers = 1 if device.type == "cuda" else min(torch.get_num_threads(), _MOST_WORKERS)
     n_tgt = int(pairs.tgt_lens.sum(dtype="int64"))
     train_s = left_s * (1 - _SPARED)
@@ -125,7 +126,9 @@ def _batch_choices(n_workers: int, device: torch.device) -> Iterator[Choice]:
     yield Choice("train.accumulate", n_workers, shared)
     n_tokens = 8192 if device.type == "cuda" else 2048
     reason = (
-        "what keeps a GPU busy" if device.type == "cuda" else f"{n_tokens} an update: fewer, larger ones learn less"
+        "what keeps a GPU busy"
+        if device.type == "cuda"
+        else f"{n_tokens} an update: smaller ones cost more, in the optimizer"
     )
     yield Choice("batches.tokens", n_tokens // n_workers, reason)
     yield Choice("train.optimizer", "muon", "learns most from an update of this size")

@@ -26,7 +26,7 @@ from dragoman.model.transformer import Transformer
 from dragoman.prepare import ENCODED, Data, evenly
 from dragoman.score.likelihood import perplexity
 from dragoman.score.metrics import Scores, bleu, score
-from dragoman.tokens.unmerge import Unmerging
+from dragoman.tokens.unmerge import Ids, Unmerging
 from dragoman.train.config import PAPER_STEPS
 from dragoman.train.forecast import forecast, forecast_more
 from dragoman.train.loop import Update, updates
@@ -201,11 +201,9 @@ class Session:
 
         They give the same weights then, whatever the machine's speed, and the same search.
         """
-        train = self.config.train
+        train = replace(self.config.train, tune_search=False)
         if train.budget_s is not None:
             train = replace(train, steps=self.total_steps, pace=self.pace, budget_s=None)
-        if train.tune_search:
-            train = replace(train, tune_search=False)
         if train != self.config.train:
             files.write_text(self.folder / files.CONFIG, to_toml(replace(self.config, train=train)))
 
@@ -249,9 +247,9 @@ class Session:
         while True:
             order = epoch_batches(self.data.pairs, self.config.batches, seed=seed, epoch=epoch, skip=skip)
             for number, indices in enumerate(order, skip + 1):
-                # A batch falls apart by its place in the run alone: a run that is taken up again sees the same.
-                rng = np.random.default_rng([seed, epoch, number])
-                respell = list if unmerging is None else partial(unmerging, rng=rng)
+                respell: Callable[[list[Ids]], list[Ids]] = list
+                if unmerging is not None:  # by its place in the run alone: a run taken up again sees the same
+                    respell = partial(unmerging, rng=np.random.default_rng([seed, epoch, number]))
                 ids = {"pad_id": subwords.pad_id, "bos_id": subwords.bos_id}
                 yield epoch, number, make_batch(self.data.pairs, indices, **ids, respell=respell)
             epoch, skip = epoch + 1, 0
