@@ -132,6 +132,7 @@ def _batch_choices(n_workers: int, device: torch.device) -> Iterator[Choice]:
     )
     yield Choice("batches.tokens", n_tokens // n_workers, reason)
     yield Choice("train.optimizer", "muon", "learns most from an update of this size")
+    yield Choice("train.embeddings", "text", "words that translate each other begin close together")
     yield Choice("model.norm", "pre", "trains safely after a short warm-up")
 
 

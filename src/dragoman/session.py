@@ -28,6 +28,7 @@ from dragoman.score.likelihood import perplexity
 from dragoman.score.metrics import Scores, bleu, score
 from dragoman.tokens.unmerge import Ids, Unmerging
 from dragoman.train.config import PAPER_STEPS
+from dragoman.train.embeddings import begin_from_text
 from dragoman.train.forecast import forecast, forecast_more
 from dragoman.train.loop import Update, updates
 from dragoman.train.optim import make_optimizer, optimizer_tensors, restore_optimizer
@@ -225,6 +226,8 @@ class Session:
         if not saved:
             if self.config.train.init is not None:
                 load_weights(self.model, Path(self.config.train.init) / files.WEIGHTS)
+            elif self.config.train.embeddings == "text":
+                begin_from_text(self.model, self.data.pairs)
             return State()
         folder = saved[max(saved)]
         values = files.load_state(folder)

@@ -21,7 +21,7 @@ ORDINARY = small(STEPS, "train.lr=0.01")
 # An update takes two batches, and what dropout draws depends on the step and on which of the two it is.
 ACCUMULATED = small(
     STEPS, "train.lr=0.01", "train.accumulate=2", "model.dropout=0.3", "train.schedule='linear'",
-    "train.optimizer='muon'", "tokens.dropout=0.2", "train.tune_search=true",
+    "train.optimizer='muon'", "tokens.dropout=0.2", "train.tune_search=true", "train.embeddings='text'",
 )  # fmt: skip
 TIMES = {"elapsed_s", "tokens_per_s"}
 

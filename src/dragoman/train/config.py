@@ -12,6 +12,7 @@ from dragoman.errors import ConfigError
 Schedule = Literal["paper", "linear"]
 Precision = Literal["float32", "bfloat16"]
 OptimizerName = Literal["adam", "muon"]
+Beginning = Literal["random", "text"]
 PAPER_STEPS = 100_000
 
 
@@ -40,12 +41,15 @@ class TrainConfig:
     tune_search: bool = False  # choose search.length_penalty at the end, by BLEU on the validation text
     patience: int | None = None  # validations without improvement after which training stops
     init: str | None = None  # a trained model to start from; its shape and vocabulary are kept
+    embeddings: Beginning = "random"  # to begin with; "text" puts subwords that occur in the same pairs close together
     seed: int = 1  # the same seed gives the same run
     device: str = "auto"  # auto, cpu or cuda
     threads: int | None = None  # PyTorch's choice unless given
 
     def __post_init__(self) -> None:
-        for name, choices in (("optimizer", OptimizerName), ("schedule", Schedule), ("precision", Precision)):
+        for name, choices in (
+            ("optimizer", OptimizerName), ("schedule", Schedule), ("precision", Precision), ("embeddings", Beginning),
+        ):  # fmt: skip
             value = getattr(self, name)
             if value not in get_args(choices):
                 raise ConfigError(
