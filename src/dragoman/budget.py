@@ -29,6 +29,7 @@ SHAPES = ((160, 480, 4, 3), (224, 672, 4, 3), (320, 1280, 8, 4), (512, 2048, 8, 
 _TOKENS_PER_WEIGHT = 1.5  # a larger shape pays once training shows it this many target tokens for each weight
 _WEIGHTS_PER_TOKEN = 6  # a larger shape has more weights for each target token of the text than it can learn well
 _MANY_CHARS = 25_000_000  # of both sides together: beyond, 8000 subwords; below, 4000
+_SHORT_S = 120  # a budget below this has smaller updates, to have more of them
 _PROBE_S = 0.5  # how long each shape is tried on this machine
 _MOST_WORKERS = 8  # more would have too little to do each
 _PARALLEL = 0.9  # how much of a further core arrives
@@ -70,7 +71,7 @@ def choose_training(
     n_workers = 1 if device.type == "cuda" else min(torch.get_num_threads(), _MOST_WORKERS)
     n_tgt = int(pairs.tgt_lens.sum(dtype="int64"))
     train_s = left_s * (1 - _SPARED)
-    config, choices = _chosen(config, given, list(_batch_choices(n_workers, device)))
+    config, choices = _chosen(config, given, list(_batch_choices(n_workers, device, left_s)))
     n_workers = min(n_workers, config.train.accumulate)
     speed_up = 1 + (n_workers - 1) * _PARALLEL
 
@@ -121,16 +122,15 @@ def _some_batches(config: BatchesConfig, pairs: EncodedPairs, seed: int) -> Iter
         epoch += 1
 
 
-def _batch_choices(n_workers: int, device: torch.device) -> Iterator[Choice]:
+def _batch_choices(n_workers: int, device: torch.device, left_s: float) -> Iterator[Choice]:
     shared = f"a batch for each of {n_workers} processes in every update" if n_workers > 1 else "one batch an update"
     yield Choice("train.accumulate", n_workers, shared)
-    n_tokens = 8192 if device.type == "cuda" else 2048
-    reason = (
-        "what keeps a GPU busy"
-        if device.type == "cuda"
-        else f"{n_tokens} an update: smaller ones cost more, in the optimizer"
-    )
-    yield Choice("batches.tokens", n_tokens // n_workers, reason)
+    n_tokens, why = 4096, "fewer cost more, in the optimizer"
+    if device.type == "cuda":
+        n_tokens, why = 8192, "what keeps a GPU busy"
+    elif left_s < _SHORT_S:
+        n_tokens, why = 2048, "more would make too few updates in this time"
+    yield Choice("batches.tokens", n_tokens // n_workers, f"{n_tokens} an update: {why}")
     yield Choice("train.optimizer", "muon", "learns most from an update of this size")
     yield Choice("train.embeddings", "text", "words that translate each other begin close together")
     yield Choice("model.norm", "pre", "trains safely after a short warm-up")
@@ -183,7 +183,7 @@ def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int) -> It
     dropout = 0.0 if epochs < 3 else 0.1 if epochs < 15 else 0.2 if epochs < 45 else 0.3
     yield Choice("model.dropout", dropout, f"there is time for {epochs:.1f} passes over the text")
     yield Choice("train.schedule", "linear", "lands at zero when the time is up")
-    peak = 0.01 if config.train.optimizer == "muon" else 0.003
+    peak = 0.012 if config.train.optimizer == "muon" else 0.003
     rate = round(peak * math.sqrt(160 / config.model.d_model), 5)
     yield Choice("train.lr", rate, f"suits a width of {config.model.d_model}")
     warmup = max(1, min(800, steps // 20))

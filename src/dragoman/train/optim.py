@@ -16,7 +16,7 @@ _ADAM_STATE = ("exp_avg", "exp_avg_sq")
 _MUON_STATE = ("momentum",)
 
 _MOMENTUM = 0.95
-_TYPICAL_CHANGE = 0.1  # root mean square of what an update adds to a matrix, in units of the rate
+_TYPICAL_CHANGE = 0.15  # root mean square of what an update adds to a matrix, in units of the rate
 _ROUNDS = 5
 _QUINTIC = (3.4445, -4.7750, 2.0315)  # drives singular values towards 1 fastest, and leaves them between 0.7 and 1.2
 
