@@ -13,10 +13,12 @@ import torch
 
 from dragoman.checkpoint.format import save_tensors
 from dragoman.config import make_config, to_toml
+from dragoman.engines.torch_engine import TorchEngine, pick_device
 from dragoman.errors import ConfigError, ModelError
 from dragoman.model.transformer import Transformer
+from dragoman.search.step import Sampling
 from dragoman.tokens.subwords import Subwords
-from dragoman.translator import Sampling, Translation, Translator, load, pick_device
+from dragoman.translator import Translation, Translator, load
 
 TEXT = """
 the old miller walks down to the river every morning
@@ -53,7 +55,7 @@ def make_translator(subwords: Subwords, dtype: torch.dtype = torch.float64, seed
     model = Transformer(config.model).to(dtype)
     with torch.no_grad():
         model.embedding.weight[Subwords.eos_id] *= 3  # some sentences end by themselves, before the limit
-    return Translator(model, subwords, config)
+    return Translator(TorchEngine(model), subwords, config)
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +79,9 @@ def forced_log_probs(translator: Translator, text: str, tokens: tuple[str, ...])
     ids_of = {piece: i for i, piece in enumerate(subwords.pieces(range(subwords.vocab_size)))}
     ids = [ids_of[token] for token in tokens]
     src = torch.tensor([[*subwords.encode(text), subwords.eos_id]])
-    translator.model.eval()
+    translator.engine.model.eval()
     with torch.inference_mode():
-        log_probs = translator.model(src, torch.tensor([[subwords.bos_id, *ids]]))[0].log_softmax(-1)
+        log_probs = translator.engine.model(src, torch.tensor([[subwords.bos_id, *ids]]))[0].log_softmax(-1)
     return log_probs[range(len(ids) + 1), [*ids, subwords.eos_id]].tolist()
 
 
@@ -88,10 +90,15 @@ def forced_log_probs(translator: Translator, text: str, tokens: tuple[str, ...])
 def test_neither_batch_size_nor_order_nor_neighbours_matter(
     translator: Translator, beam: int, batch_tokens: int
 ) -> None:
-    together = translator.translate(SENTENCES, beam=beam, nbest=beam, alignments=True)
-    apart = [translator.translate([text], beam=beam, nbest=beam, alignments=True)[0] for text in SENTENCES]
+    together = translator.translate(SENTENCES, beam=beam, nbest=beam, alignments=True, token_log_probs=True)
+    apart = [
+        translator.translate([text], beam=beam, nbest=beam, alignments=True, token_log_probs=True)[0]
+        for text in SENTENCES
+    ]
     assert_same(together, apart)
-    backwards = translator.translate(SENTENCES[::-1], beam=beam, nbest=beam, alignments=True, batch_tokens=batch_tokens)
+    backwards = translator.translate(
+        SENTENCES[::-1], beam=beam, nbest=beam, alignments=True, token_log_probs=True, batch_tokens=batch_tokens
+    )
     assert_same(backwards[::-1], apart)
     assert len({one.text for one in together}) > len(SENTENCES) // 2  # the sentences do differ
     assert len({len(one.tokens) for one in together}) > 2
@@ -108,7 +115,9 @@ def test_so_it_is_in_single_precision(subwords: Subwords) -> None:
 def test_the_score_is_that_of_forced_decoding(translator: Translator, beam: int) -> None:
     alpha = translator.config.search.length_penalty
     assert alpha == 0.6
-    for text, best in zip(SENTENCES, translator.translate(SENTENCES, beam=beam, nbest=beam), strict=True):
+    for text, best in zip(
+        SENTENCES, translator.translate(SENTENCES, beam=beam, nbest=beam, token_log_probs=True), strict=True
+    ):
         for one in (best, *best.alternatives) if text else ():
             expected = forced_log_probs(translator, text, one.tokens)
             assert one.token_log_probs == pytest.approx(expected, abs=1e-10)
@@ -122,7 +131,7 @@ def test_search_settings_are_the_models_unless_given(translator: Translator) -> 
     unpenalised = translator.translate(text, length_penalty=0.0)[0]
     assert unpenalised.score == unpenalised.log_prob
     other = Translator(
-        translator.model,
+        translator.engine,
         translator.subwords,
         replace(translator.config, search=replace(translator.config.search, beam=1)),
     )
@@ -130,7 +139,9 @@ def test_search_settings_are_the_models_unless_given(translator: Translator) -> 
 
 
 def test_the_output_is_at_most_so_much_longer_than_the_input(translator: Translator) -> None:
-    for text, one in zip(SENTENCES, translator.translate(SENTENCES, beam=2, length_penalty=5.0), strict=True):
+    for text, one in zip(
+        SENTENCES, translator.translate(SENTENCES, beam=2, length_penalty=5.0, token_log_probs=True), strict=True
+    ):
         assert len(one.tokens) <= len(translator.subwords.encode(text)) + 4
         assert len(one.token_log_probs) == len(one.tokens) + 1 or text == ""
 
@@ -147,7 +158,7 @@ def test_nbest(translator: Translator) -> None:
 
 
 def test_an_empty_sentence_has_an_empty_translation(translator: Translator) -> None:
-    empty = Translation(text="", score=0.0, log_prob=0.0, tokens=(), token_log_probs=())
+    empty = Translation(text="", score=0.0, log_prob=0.0, tokens=())
     assert translator.translate([""]) == [empty]
     assert translator.translate(["", LINES[0], ""])[::2] == [empty, empty]
     assert translator.translate([]) == []
@@ -178,12 +189,12 @@ def test_arguments_out_of_range(translator: Translator, arguments: dict[str, flo
 
 def test_translating_leaves_the_model_as_it_was(translator: Translator) -> None:
     """In training mode if it was, but translating without dropout."""
-    translator.model.train()
+    translator.engine.model.train()
     assert_same(translator.translate(LINES[:2]), translator.translate(LINES[:2]))
-    assert translator.model.training
-    translator.model.eval()
+    assert translator.engine.model.training
+    translator.engine.model.eval()
     translator.attention("the dog")
-    assert not translator.model.training
+    assert not translator.engine.model.training
 
 
 def test_attention(translator: Translator) -> None:
@@ -224,7 +235,7 @@ def test_alignments_by_hand(subwords: Subwords) -> None:
     """Cross-attention averaged over layers and heads, added up over the pieces of a word; the end takes no part."""
     translator = make_translator(subwords)
     with torch.no_grad():
-        for layer in translator.model.decoder:
+        for layer in translator.engine.model.decoder:
             layer.cross_attention.query.weight *= 8  # each head has its own favourites
     ids_of = {piece: i for i, piece in enumerate(subwords.pieces(range(subwords.vocab_size)))}
     n_checked = 0
@@ -237,7 +248,7 @@ def test_alignments_by_hand(subwords: Subwords) -> None:
         src = torch.tensor([[*subwords.encode(text), subwords.eos_id]])
         tgt = torch.tensor([[subwords.bos_id, *(ids_of[token] for token in one.tokens)]])
         with torch.inference_mode():
-            mean = torch.stack(translator.model.eval().explain(src, tgt)[1].cross).mean(dim=(0, 1, 2))
+            mean = torch.stack(translator.engine.model.eval().explain(src, tgt)[1].cross).mean(dim=(0, 1, 2))
         expected = []
         for word, tgt_span in enumerate(word_spans(one.tokens)):
             masses = [mean[tgt_span, src_span].sum().item() for src_span in word_spans(src_pieces)]
@@ -264,7 +275,8 @@ def test_samples_are_reproducible_and_know_no_neighbours(translator: Translator)
 
 
 def test_samples_of_one_sentence_differ_and_carry_the_models_own_probability(translator: Translator) -> None:
-    one = translator.translate([LINES[0]], nbest=5, sampling=Sampling(temperature=2.0, top_k=50, top_p=0.95))[0]
+    sampling = Sampling(temperature=2.0, top_k=50, top_p=0.95)
+    one = translator.translate([LINES[0]], nbest=5, sampling=sampling, token_log_probs=True)[0]
     found = [one, *one.alternatives]
     assert len({each.tokens for each in found}) == 5
     for each in found:
@@ -285,7 +297,6 @@ def test_loss_by_hand(translator: Translator) -> None:
         tokens = tuple(translator.subwords.pieces(translator.subwords.encode(tgt)))
         log_probs = forced_log_probs(translator, src, tokens)
         total, n_tokens = total - sum(log_probs), n_tokens + len(log_probs)
-    # The loss itself is taken in single precision.
     assert translator.loss(sources, references) == pytest.approx(total / n_tokens, rel=1e-6)
     assert translator.loss(sources, references, batch_tokens=1) == pytest.approx(total / n_tokens, rel=1e-6)
 
@@ -294,17 +305,37 @@ def save_folder(folder: Path, translator: Translator) -> None:
     folder.mkdir()
     (folder / "config.toml").write_text(to_toml(translator.config), encoding="utf-8")
     translator.subwords.save(folder / "subwords.model")
-    save_tensors(folder / "model.safetensors", translator.model.state_dict())
+    save_tensors(folder / "model.safetensors", translator.engine.model.state_dict())
 
 
 def test_load_gives_the_same_translator(tmp_path: Path, subwords: Subwords) -> None:
     translator = make_translator(subwords, torch.float32)
     save_folder(tmp_path / "run", translator)
     for path in (tmp_path / "run", str(tmp_path / "run")):
-        loaded = load(path, device="cpu")
-        assert not loaded.model.training
+        loaded = load(path, engine="torch", device="cpu")
+        assert not loaded.engine.model.training
         assert loaded.config == translator.config
         assert loaded.translate(SENTENCES, alignments=True) == translator.translate(SENTENCES, alignments=True)
+
+
+def test_several_models_are_averaged(tmp_path: Path, subwords: Subwords) -> None:
+    for seed in (1, 2):
+        save_folder(tmp_path / str(seed), make_translator(subwords, torch.float32, seed))
+    one, two = (load(tmp_path / name, engine="torch") for name in "12")
+    both = load([tmp_path / "1", tmp_path / "2"], device="cpu")
+    for text, found in zip(LINES[:4], both.translate(LINES[:4], token_log_probs=True), strict=True):
+        probs = [np.exp(forced_log_probs(each, text, found.tokens)) for each in (one, two)]
+        assert found.token_log_probs == pytest.approx(np.log(np.mean(probs, axis=0)), abs=1e-4)
+    tokens = [one.subwords.encode(text) for text in LINES[:2]]
+    alone = [each.engine.token_log_probs(tokens, tokens, batch_tokens=100) for each in (one, two, both)]
+    for first, second, mean in zip(*alone, strict=True):
+        assert np.exp(mean) == pytest.approx((np.exp(first) + np.exp(second)) / 2, rel=1e-4)
+    with pytest.raises(ConfigError, match="several models"):
+        load([tmp_path / "1", tmp_path / "2"], engine="ct2")
+    other = Subwords.train([line[::-1] for line in LINES], 340)
+    save_folder(tmp_path / "other", make_translator(other, torch.float32))
+    with pytest.raises(ModelError, match="other subwords"):
+        load([tmp_path / "1", tmp_path / "other"])
 
 
 def test_folders_that_cannot_be_loaded(tmp_path: Path, subwords: Subwords) -> None:

@@ -13,7 +13,7 @@ The data walks through the folders in this order; each stage knows only those be
 
     run.py          composer for training: wires 1-8 together (prepare.py: the text; budget.py: what a time buys;
                     session.py: the run while it trains; describe.py: its card)
-    translator.py   composer for use: tokens + model + search -> Translation
+    translator.py   composer for use: tokens + model + search -> Translation (engines: ours in torch, or CTranslate2)
     config.py       gathers the stages' settings
     errors.py       the exception tree
     cli             one small file per command
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from dragoman.config import Config as Config
     from dragoman.model.config import ModelConfig as ModelConfig
     from dragoman.model.transformer import Transformer as Transformer
+    from dragoman.search.step import Sampling as Sampling
     from dragoman.translator import Attention as Attention
-    from dragoman.translator import Sampling as Sampling
     from dragoman.translator import Translation as Translation
     from dragoman.translator import Translator as Translator
     from dragoman.translator import load as load
@@ -50,7 +50,7 @@ _HOMES = {
     "Attention": "dragoman.translator",
     "Config": "dragoman.config",
     "ModelConfig": "dragoman.model.config",
-    "Sampling": "dragoman.translator",
+    "Sampling": "dragoman.search.step",
     "Transformer": "dragoman.model.transformer",
     "Translation": "dragoman.translator",
     "Translator": "dragoman.translator",

@@ -15,12 +15,12 @@ from dragoman.budget import choose_training, choose_vocabulary
 from dragoman.checkpoint import folder as files
 from dragoman.checkpoint.metrics import read_records
 from dragoman.config import Config, changed_settings, load_config, to_toml
+from dragoman.engines.torch_engine import pick_device
 from dragoman.errors import ConfigError, DragomanError, ModelError
 from dragoman.prepare import Data, count_chars, prepare
 from dragoman.score.metrics import Scores
 from dragoman.session import Session
 from dragoman.train.config import PAPER_STEPS
-from dragoman.translator import pick_device
 from dragoman.watch import Stop, Watcher
 
 

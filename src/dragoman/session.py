@@ -21,6 +21,7 @@ from dragoman.checkpoint.format import load_tensors, load_weights, save_checkpoi
 from dragoman.checkpoint.metrics import MetricsLog, Record, read_records
 from dragoman.config import Config, to_toml
 from dragoman.describe import describe
+from dragoman.engines.torch_engine import TorchEngine
 from dragoman.errors import ModelError
 from dragoman.model.transformer import Transformer
 from dragoman.prepare import ENCODED, Data, evenly
@@ -82,7 +83,7 @@ class Session:
         torch.manual_seed(config.train.seed)
         self.model = Transformer(config.model).to(device)
         self.optimizer = make_optimizer(self.model, config.train)
-        self.translator = Translator(self.model, data.subwords, config)
+        self.translator = Translator(TorchEngine(self.model), data.subwords, config)
         self.state = self._restore()
         steps = config.train.steps or PAPER_STEPS
         self.pace = config.train.pace or even_pace(config.train.warmup_steps, steps)
@@ -91,6 +92,7 @@ class Session:
         self.total_steps = steps
         # Until they are known: what a look at the validation text and a checkpoint take.
         self.valid_s, self.save_s = (config.train.budget_s or 0.0) * _GUESS, 0.0
+        self.brevity = 1.0  # how much shorter translations will be that end when they should
         self.pacer = None if config.train.budget_s is None else Pacer(config.train.budget_s)
         self.log = MetricsLog(run, self.state.step)
         self.meter = Meter(
@@ -128,7 +130,7 @@ class Session:
             if self.valid and (state.step % config.valid_every == 0 or is_last):
                 with self.meter.paused() as pause:
                     self._validate()
-                self.valid_s = pause.length_s
+                self.valid_s = pause.length_s * self.brevity
             if self._is_scheduled(state.step) or state.step == state.best_step or self._is_done():
                 with self.meter.paused() as pause:
                     self._save()
@@ -328,6 +330,7 @@ class Session:
         """Loss, and BLEU of greedy translations, on the validation text."""
         src, tgt = self._valid_texts()
         hypotheses = [translation.text for translation in self.translator.translate(src, beam=1)]
+        self.brevity = _brevity(hypotheses, tgt)
         return self.translator.loss(src, tgt), bleu(hypotheses, tgt).score
 
     def _valid_texts(self) -> tuple[list[str], list[str]]:
@@ -376,3 +379,11 @@ class Session:
             return name
         load_weights(self.model, saved[self.state.best_step] / files.WEIGHTS)
         return f"best checkpoint, step {self.state.best_step} (BLEU {self.state.best_bleu:.2f}; {name}: {value:.2f})"
+
+
+def _brevity(hypotheses: list[str], references: list[str]) -> float:
+    """The length of the references over that of the translations, if they are the shorter.
+
+    A model that has learned little does not know when to stop, so that looking at it takes longer than it will later.
+    """
+    return min(1.0, sum(map(len, references)) / max(1, sum(map(len, hypotheses))))

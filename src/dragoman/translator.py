@@ -1,43 +1,39 @@
-"""Composer for use: subwords, model and search make a translator."""
+"""Composer for use: subwords and an engine (model and search) make a translator. Nothing here needs torch itself."""
 
-# Letters: B batch, S source length, T target length, L layers, H heads.
+# Letters: S source length, T target length, L layers, H heads.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 
-from dragoman.batches.batch import pad_sequences
-from dragoman.checkpoint.folder import SUBWORDS, WEIGHTS
-from dragoman.checkpoint.format import load_weights
+from dragoman.checkpoint.folder import SUBWORDS
 from dragoman.config import Config, load_config
+from dragoman.engines.choose import EngineName, PrecisionName, load_engine, load_torch
+from dragoman.engines.engine import Engine, OpenEngine
+from dragoman.engines.insist import insist
 from dragoman.errors import ConfigError, ModelError
-from dragoman.model.transformer import AttentionWeights, Transformer
-from dragoman.score.likelihood import token_loss
-from dragoman.search.beam import beam_search
-from dragoman.search.greedy import greedy_search
-from dragoman.search.sample import sample_search
-from dragoman.search.step import Hypothesis, SearchConfig
+from dragoman.score.likelihood import mean_loss
+from dragoman.search.step import Constraints, Hypothesis, Sampling, SearchConfig
+from dragoman.text.glossary import Glossary, untouched
+from dragoman.text.split import split_long
+from dragoman.text.windows import windows
 from dragoman.tokens.subwords import Subwords
 
 BATCH_TOKENS = 2048  # padded source tokens translated together; beams multiply it
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sampling:
-    """How to draw a translation instead of searching for the likeliest one."""
-
-    temperature: float = 1.0
-    top_k: int = 0  # 0: all
-    top_p: float = 1.0
-    seed: int = 0
-    first_sentence: int = 0  # number of the first sentence: each has a random stream of its own
+WINDOW = 4096  # lines sorted by length together when there are many
+_FIRST_WINDOW = 64  # lines
+_WINDOW_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +44,11 @@ class Translation:
     score: float  # log-probability over length penalty: what the search maximises
     log_prob: float  # natural logarithm of the probability of the tokens, end included
     tokens: tuple[str, ...]  # subwords, without the end
-    token_log_probs: tuple[float, ...]  # one per token and one for the end
+    token_log_probs: tuple[float, ...] | None = None  # one per token and one for the end, when asked for
     alignment: tuple[tuple[int, int], ...] | None = None  # (source word, target word), when asked for
     alternatives: tuple[Translation, ...] = ()  # the rest of the n-best list, best first
+    terms: tuple[tuple[str, str | None, bool], ...] = ()  # of a glossary: source, form that is met, met also without it
+    is_cut: bool = False  # whether it reached the limit of length, and did not end by itself
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,16 +66,18 @@ class Attention:
 class Translator:
     """Turns sentences into translations. Call it with one sentence, or use `translate` for many."""
 
-    def __init__(self, model: Transformer, subwords: Subwords, config: Config) -> None:
-        self.model = model
+    def __init__(self, engine: Engine, subwords: Subwords, config: Config, folder: Path | None = None) -> None:
+        """`folder` is where the model was loaded from: an engine that can be looked into comes from there if needed."""
+        self.engine = engine
         self.subwords = subwords
         self.config = config
+        self._folder = folder
+        self._open: OpenEngine | None = engine if engine.can_look_inside else None  # type: ignore[assignment]
 
     def __call__(self, text: str) -> str:
         """The best translation of one sentence."""
         return self.translate([text])[0].text
 
-    @torch.inference_mode()
     def translate(
         self,
         sentences: Sequence[str],
@@ -86,13 +86,24 @@ class Translator:
         length_penalty: float | None = None,
         nbest: int = 1,
         sampling: Sampling | None = None,
+        prefix: str | Sequence[str] = "",
+        no_repeat_ngram: int = 0,
+        glossary: Glossary | None = None,
+        unk_copy: bool = False,
         alignments: bool = False,
+        token_log_probs: bool = False,
         batch_tokens: int = BATCH_TOKENS,
     ) -> list[Translation]:
         """A translation of each sentence, in order; with `nbest` above 1 the others are its alternatives.
 
         Beam and length penalty are the model's own settings unless given. No sentence's result depends on its
-        neighbours or on `batch_tokens`. An empty sentence has an empty translation.
+        neighbours or on `batch_tokens`. An empty sentence has an empty translation. A text longer than those of the
+        training is translated in pieces, sentence by sentence if it has several; that has no alternatives, and its
+        numbers are sums over the pieces.
+
+        If given, every translation begins with the words of `prefix` (or of its own, of a list of them), none has a run
+        of `no_repeat_ngram` subwords twice; where a source has a term of the glossary, one of its forms is insisted on,
+        and with `unk_copy` so are placeholders, addresses, numbers and tags, as they stand in the source.
         """
         if isinstance(sentences, str):
             raise TypeError("translate takes a list of sentences; call the translator itself for one")
@@ -104,171 +115,280 @@ class Translator:
             beam=search.beam if beam is None else beam,
             length_penalty=search.length_penalty if length_penalty is None else length_penalty,
         )
-        src_ids = [self.subwords.encode(text) for text in sentences]
-        nothing = Translation(
-            text="", score=0.0, log_prob=0.0, tokens=(), token_log_probs=(), alignment=() if alignments else None
+        pieces = [split_long(text, self._fits) for text in sentences]
+        prefixes = [prefix] * len(sentences) if isinstance(prefix, str) else prefix
+        first = 0 if sampling is None else sampling.first_sentence
+        places = [(row, k) for row, parts in enumerate(pieces) for k in range(len(parts))]
+        found = self._translate(
+            [pieces[row][k].strip() if len(pieces[row]) > 1 else pieces[row][k] for row, k in places],
+            search,
+            Constraints(
+                prefixes=[self.subwords.encode("" if k else prefixes[row]) for row, k in places] if prefix else None,
+                no_repeat_ngram=no_repeat_ngram,
+            ),
+            nbest=nbest,
+            sampling=sampling,
+            numbers=[first + row + (k << 40) for row, k in places],  # later pieces draw from streams of their own
+            alignments=alignments,
+            token_log_probs=token_log_probs,
+            batch_tokens=batch_tokens,
         )
-        results = [nothing] * len(src_ids)
-        with _evaluating(self.model):
-            for rows in _batches([len(ids) for ids in src_ids], batch_tokens):
-                found = self._search([src_ids[row] for row in rows], rows, search, nbest, sampling)
-                for row, hypotheses in zip(rows, found, strict=True):
-                    best, *others = (self._translation(src_ids[row], one, alignments) for one in hypotheses)
-                    results[row] = replace(best, alternatives=tuple(others))
+        if glossary is not None or unk_copy:
+            again = partial(
+                self.translate, beam=beam, length_penalty=length_penalty, no_repeat_ngram=no_repeat_ngram,
+                alignments=alignments, token_log_probs=token_log_probs, batch_tokens=batch_tokens,
+            )  # fmt: skip
+            found = [
+                _with_terms(pieces[row][k], one, glossary, unk_copy, again)
+                for (row, k), one in zip(places, found, strict=True)
+            ]
+        rest = iter(found)
+        return [_joined(parts, [next(rest) for _ in parts]) for parts in pieces]
+
+    def _translate(
+        self,
+        sentences: Sequence[str],
+        search: SearchConfig,
+        constraints: Constraints,
+        *,
+        nbest: int,
+        sampling: Sampling | None,
+        numbers: Sequence[int],
+        alignments: bool,
+        token_log_probs: bool,
+        batch_tokens: int,
+    ) -> list[Translation]:
+        """As `translate`, of sentences that are not too long."""
+        encoded = [self.subwords.encode(text) for text in sentences]
+        rows = [row for row, ids in enumerate(encoded) if ids]
+        src_ids, constraints = [encoded[row] for row in rows], constraints.of(rows)
+        if sampling is not None:
+            found = self._looked_into().sample(
+                src_ids, search, constraints, sampling,
+                n_samples=nbest, numbers=[numbers[row] for row in rows], batch_tokens=batch_tokens,
+            )  # fmt: skip
+        else:
+            check_nbest(nbest, search.beam)
+            found = self.engine.search(src_ids, search, constraints, nbest=nbest, batch_tokens=batch_tokens)
+        if token_log_probs:
+            found = self._with_token_log_probs(src_ids, found, batch_tokens)
+        nothing = Translation(text="", score=0.0, log_prob=0.0, tokens=(), alignment=() if alignments else None)
+        results = [replace(nothing, token_log_probs=() if token_log_probs else None)] * len(encoded)
+        limits = constraints.limits([len(ids) for ids in src_ids], search.max_extra_tokens)
+        for row, limit, hypotheses in zip(rows, limits, found, strict=True):
+            best, *others = (
+                self._translation(encoded[row], one, limit, alignments, token_log_probs) for one in hypotheses
+            )
+            results[row] = replace(best, alternatives=tuple(others))
         return results
 
-    @torch.inference_mode()
+    def _fits(self, text: str) -> bool:
+        """Whether a text is no longer than those the model was trained on."""
+        most = self.config.batches.max_len_tokens - 1  # without eos
+        return len(text.encode(errors="replace")) < most or len(self.subwords.encode(text)) <= most
+
+    def stream(self, lines: Iterable[str], *, window: int = WINDOW, **options: Any) -> Iterator[Translation]:
+        """The translations of lines without end, in order, each soon after it and those before it are done.
+
+        `options` are those of `translate`. Lines are sorted by length and translated together in windows that take
+        about two seconds, of at most `window` lines; no more than a few windows are in memory.
+        """
+        sampling: Sampling | None = options.pop("sampling", None)
+        pending: deque[Future[list[Translation]]] = deque()
+        size, n_read = min(_FIRST_WINDOW, window), 0
+        failure: Exception | None = None
+
+        def translated(chunk: list[str], first: int) -> list[Translation]:
+            nonlocal size
+            began = time.monotonic()
+            drawn = sampling and replace(sampling, first_sentence=sampling.first_sentence + first)
+            found = self.translate(chunk, sampling=drawn, **options)
+            size = min(window, max(_FIRST_WINDOW, int(len(chunk) * _WINDOW_S / (time.monotonic() - began))))
+            return found
+
+        with closing(windows(lines, window, lambda: size)) as chunks:
+            while True:
+                try:
+                    chunk = next(chunks, None)
+                except Exception as error:  # of reading: the lines before it come first
+                    chunk, failure = None, error
+                if chunk is None:
+                    break
+                # While no line comes, what is on the way need not wait for more.
+                while pending and (not chunk or len(pending) >= self.engine.n_at_once):
+                    yield from pending.popleft().result()
+                if chunk:
+                    pending.append(_in_background(partial(translated, chunk, n_read)))
+                    n_read += len(chunk)
+            while pending:
+                yield from pending.popleft().result()
+        if failure is not None:
+            raise failure
+
     def loss(self, sentences: Sequence[str], references: Sequence[str], *, batch_tokens: int = BATCH_TOKENS) -> float:
         """Plain cross-entropy of the references in nats per target token, the end of each sentence included."""
-        subwords, device = self.subwords, self.model.embedding.weight.device
-        src_ids = [[*subwords.encode(text), subwords.eos_id] for text in sentences]
-        tgt_ids = [[*subwords.encode(text), subwords.eos_id] for text in references]
-        lengths = [max(len(src), len(tgt)) for src, tgt in zip(src_ids, tgt_ids, strict=True)]
-        total, n_tokens = 0.0, 0
-        with _evaluating(self.model):
-            for rows in _batches(lengths, batch_tokens):
-                src_BS = pad_sequences([src_ids[row] for row in rows], subwords.pad_id).to(device)
-                tgt_out_BT = pad_sequences([tgt_ids[row] for row in rows], subwords.pad_id).to(device)
-                bos_B1 = torch.full_like(tgt_out_BT[:, :1], subwords.bos_id)
-                logits_BTV = self.model(src_BS, torch.cat([bos_B1, tgt_out_BT[:, :-1]], dim=1))
-                batch_total, batch_n_tokens = token_loss(logits_BTV, tgt_out_BT, subwords.pad_id)
-                total, n_tokens = total + batch_total, n_tokens + batch_n_tokens
-        return total / n_tokens
+        src_ids, tgt_ids = ([self.subwords.encode(text) for text in texts] for texts in (sentences, references))
+        return mean_loss(self.engine.token_log_probs(src_ids, tgt_ids, batch_tokens=batch_tokens))
 
-    @torch.inference_mode()
     def attention(self, text: str, target: str | None = None) -> Attention:
         """The attention of every layer and head while translating `text`, or while producing `target`."""
         if target is None:
             target = self(text)
         src_ids, tgt_ids = self.subwords.encode(text), self.subwords.encode(target)
-        encoder, decoder, cross = (
-            np.stack([weights_BHTS[0].numpy(force=True) for weights_BHTS in layers])
-            for layers in self._explain(src_ids, tgt_ids)
-        )
+        weights = self._looked_into().explain(src_ids, tgt_ids)
         tgt_tokens = self.subwords.pieces(tgt_ids)
         return Attention(
             src_tokens=(*self.subwords.pieces(src_ids), "</s>"),
             tgt_tokens=(*tgt_tokens, "</s>"),
             tgt_in_tokens=("<s>", *tgt_tokens),
-            encoder=encoder,
-            decoder=decoder,
-            cross=cross,
+            encoder=weights.encoder,
+            decoder=weights.decoder,
+            cross=weights.cross,
         )
 
-    def _search(
-        self,
-        src_ids: list[list[int]],
-        rows: list[int],
-        search: SearchConfig,
-        nbest: int,
-        sampling: Sampling | None,
-    ) -> list[list[Hypothesis]]:
-        device = self.model.embedding.weight.device
-        src_BS = pad_sequences([[*ids, self.subwords.eos_id] for ids in src_ids], self.subwords.pad_id).to(device)
-        cache = self.model.start(src_BS)
-        limits: dict[str, Any] = {
-            "max_lens": [len(ids) + search.max_extra_tokens for ids in src_ids],
-            "bos_id": self.subwords.bos_id,
-            "eos_id": self.subwords.eos_id,
-            "length_penalty": search.length_penalty,
-        }
-        if sampling is not None:
-            return sample_search(
-                self.model.step,
-                cache,
-                **limits,
-                indices=[sampling.first_sentence + row for row in rows],
-                temperature=sampling.temperature,
-                top_k=sampling.top_k,
-                top_p=sampling.top_p,
-                seed=sampling.seed,
-                n_samples=nbest,
-            )
-        if search.beam == nbest == 1:
-            return [[hypothesis] for hypothesis in greedy_search(self.model.step, cache, **limits)]
-        return beam_search(self.model.step, cache, **limits, beam=search.beam, nbest=nbest)
+    def _looked_into(self) -> OpenEngine:
+        """The engine, or one with the same weights, that samples and shows its attention."""
+        if self._open is None:
+            assert self._folder is not None
+            self._open = load_torch([(self._folder, self.config)], "cpu")
+        return self._open
 
-    def _translation(self, src_ids: list[int], hypothesis: Hypothesis, with_alignment: bool) -> Translation:
+    def _with_token_log_probs(
+        self, src_ids: Sequence[list[int]], found: list[list[Hypothesis]], batch_tokens: int
+    ) -> list[list[Hypothesis]]:
+        """The hypotheses with the numbers of their tokens, of those that have none yet too."""
+        lacking = [
+            (i, k) for i, hypotheses in enumerate(found) for k, h in enumerate(hypotheses) if not h.token_log_probs
+        ]
+        numbers = self.engine.token_log_probs(
+            [src_ids[i] for i, _ in lacking], [found[i][k].ids for i, k in lacking], batch_tokens=batch_tokens
+        )
+        for (i, k), log_probs in zip(lacking, numbers, strict=True):
+            found[i][k] = replace(found[i][k], token_log_probs=log_probs)
+        return found
+
+    def _translation(
+        self, src_ids: list[int], hypothesis: Hypothesis, limit: int, with_alignment: bool, with_numbers: bool
+    ) -> Translation:
         tgt_ids = list(hypothesis.ids)
         return Translation(
             text=self.subwords.decode(tgt_ids),
             score=hypothesis.score,
             log_prob=hypothesis.log_prob,
             tokens=tuple(self.subwords.pieces(tgt_ids)),
-            token_log_probs=hypothesis.token_log_probs,
+            token_log_probs=hypothesis.token_log_probs if with_numbers else None,
             alignment=self._alignment(src_ids, tgt_ids) if with_alignment else None,
+            is_cut=len(tgt_ids) >= limit,
         )
-
-    def _explain(self, src_ids: list[int], tgt_ids: list[int]) -> AttentionWeights:
-        device = self.model.embedding.weight.device
-        src_BS = torch.tensor([[*src_ids, self.subwords.eos_id]], device=device)
-        tgt_in_BT = torch.tensor([[self.subwords.bos_id, *tgt_ids]], device=device)
-        with _evaluating(self.model):
-            return self.model.explain(src_BS, tgt_in_BT)[1]
 
     def _alignment(self, src_ids: list[int], tgt_ids: list[int]) -> tuple[tuple[int, int], ...]:
         """For each target word the source word it looked at most, cross-attention averaged over layers and heads."""
         if not src_ids or not tgt_ids:
             return ()
-        cross_TS = torch.stack([w.mean(dim=1)[0] for w in self._explain(src_ids, tgt_ids).cross]).mean(dim=0)
+        cross_TS = self._looked_into().explain(src_ids, tgt_ids).cross.mean(axis=(0, 1))
         src_words, tgt_words = (_words(self.subwords.pieces(ids)) for ids in (src_ids, tgt_ids))
         mass = np.zeros((tgt_words[-1] + 1, src_words[-1] + 1))
-        weights = cross_TS[: len(tgt_ids), : len(src_ids)].numpy(force=True)
+        weights = cross_TS[: len(tgt_ids), : len(src_ids)]
         np.add.at(mass, (np.array(tgt_words)[:, None], np.array(src_words)[None, :]), weights)
         return tuple((int(row.argmax()), word) for word, row in enumerate(mass))
 
 
-def load(path: str | Path, *, device: str = "auto", threads: int | None = None) -> Translator:
-    """The translator in a run folder or checkpoint. Reads TOML, SentencePiece and safetensors: never a pickle."""
-    folder = Path(path)
-    config = load_config(folder)
-    subwords = Subwords.load(folder / SUBWORDS)
-    if subwords.vocab_size != config.model.vocab_size:
-        raise ModelError(
-            f"{folder / SUBWORDS} has {subwords.vocab_size} subwords, but the model has {config.model.vocab_size}",
-            hint="the files of this folder do not belong together",
+def _in_background(function: Callable[[], list[Translation]]) -> Future[list[Translation]]:
+    """Its result, worked out in a thread that does not keep a program from ending."""
+    future: Future[list[Translation]] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(function())
+        except BaseException as error:  # raised where the result is asked for
+            future.set_exception(error)
+
+    threading.Thread(target=work, daemon=True).start()
+    return future
+
+
+def load(
+    path: str | Path | Sequence[str | Path],
+    *,
+    engine: EngineName = "auto",
+    precision: PrecisionName = "auto",
+    device: str = "auto",
+    threads: int | None = None,
+) -> Translator:
+    """The translator in a run folder or checkpoint. Reads TOML, SentencePiece and safetensors: never a pickle.
+
+    Of several folders the probabilities are averaged, if the models have the same subwords.
+
+    The engine "auto" is CTranslate2 where it is installed and fits the model, unless there is a CUDA device; the
+    precision "auto" is int8 with CTranslate2 and float32 with torch.
+    """
+    paths = [path] if isinstance(path, str | Path) else path
+    models = [(folder, load_config(folder)) for folder in map(Path, paths)]
+    folder, config = models[0]
+    subwords = _load_subwords(models)
+    chosen = load_engine(models, subwords, engine=engine, precision=precision, device=device, threads=threads)
+    return Translator(chosen, subwords, config, folder)
+
+
+def _load_subwords(models: Sequence[tuple[Path, Config]]) -> Subwords:
+    """The subwords that all the models share."""
+    loaded = [Subwords.load(folder / SUBWORDS) for folder, _ in models]
+    every = range(loaded[0].vocab_size)
+    for (folder, config), subwords in zip(models, loaded, strict=True):
+        if subwords.vocab_size != config.model.vocab_size:
+            raise ModelError(
+                f"{folder / SUBWORDS} has {subwords.vocab_size} subwords, but the model has {config.model.vocab_size}",
+                hint="the files of this folder do not belong together",
+            )
+        if subwords.vocab_size != len(every) or subwords.pieces(every) != loaded[0].pieces(every):
+            raise ModelError(
+                f"{folder} has other subwords than {models[0][0]}, so that the two cannot be averaged",
+                hint="train the second with --init, or from the same subwords",
+            )
+    return loaded[0]
+
+
+def check_nbest(nbest: int, beam: int) -> None:
+    """Raises if a beam cannot give so many."""
+    if not 1 <= nbest <= beam:
+        raise ConfigError(
+            f"nbest={nbest} does not fit a beam of {beam}", hint=f"use nbest between 1 and {beam}, or a wider beam"
         )
-    if threads is not None:
-        if threads < 1:
-            raise ConfigError(f"threads={threads} is below 1", hint="give a whole number above 0")
-        torch.set_num_threads(threads)
-    model = Transformer(config.model)
-    load_weights(model, folder / WEIGHTS)
-    return Translator(model.to(pick_device(device)).eval(), subwords, config)
 
 
-def pick_device(name: str) -> torch.device:
-    """The device named; "auto" is the first CUDA device if there is one, else the processor."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    if name == "cuda" and not torch.cuda.is_available():
-        raise ConfigError("there is no CUDA device", hint="use --device cpu")
-    if name not in ("cpu", "cuda"):
-        raise ConfigError(f'device "{name}" is not a choice', hint="use one of auto, cpu, cuda")
-    return torch.device(name)
+def _with_terms(
+    src: str, best: Translation, glossary: Glossary | None, unk_copy: bool, translate: Callable[..., list[Translation]]
+) -> Translation:
+    """The translation with the terms that its source asks for, and the account of them."""
+    terms = [*(glossary.terms_in(src) if glossary is not None else ()), *(untouched(src) if unk_copy else ())]
+    if not terms:
+        return best
+    final = insist(best, terms, lambda beginnings: translate([src] * len(beginnings), prefix=beginnings))
+    final = replace(final, text=final.text.rstrip())
+    account = tuple((term.src, term.met(final.text), term.met(best.text) is not None) for term in terms)
+    return replace(final, terms=account)
 
 
-@contextmanager
-def _evaluating(model: Transformer) -> Iterator[None]:
-    """Without dropout inside, as before outside."""
-    was_training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(was_training)
-
-
-def _batches(lengths: list[int], batch_tokens: int) -> Iterator[list[int]]:
-    """The rows of non-empty sentences, alike in length, at most `batch_tokens` padded tokens at a time."""
-    rows: list[int] = []
-    for row in sorted((row for row, length in enumerate(lengths) if length), key=lambda row: -lengths[row]):
-        if rows and (len(rows) + 1) * lengths[rows[0]] > batch_tokens:
-            yield rows
-            rows = []
-        rows.append(row)
-    if rows:
-        yield rows
+def _joined(pieces: list[str], translations: list[Translation]) -> Translation:
+    """The translation of a text from those of its pieces."""
+    if len(pieces) == 1:
+        return translations[0]
+    text, words, alignment = "", (0, 0), []
+    for piece, one in zip(pieces, translations, strict=True):
+        alignment += [(src + words[0], tgt + words[1]) for src, tgt in one.alignment or ()]
+        words = words[0] + len(piece.split()), words[1] + len(one.text.split())
+        text += one.text + (" " if piece[-1].isspace() else "")
+    numbers = [one.token_log_probs for one in translations]
+    return Translation(
+        text=text.rstrip(),
+        score=sum(one.score for one in translations),
+        log_prob=sum(one.log_prob for one in translations),
+        tokens=tuple(token for one in translations for token in one.tokens),
+        token_log_probs=None if numbers[0] is None else tuple(number for each in numbers for number in each or ()),
+        alignment=None if translations[0].alignment is None else tuple(alignment),
+        is_cut=any(one.is_cut for one in translations),
+        terms=tuple(term for one in translations for term in one.terms),
+    )
 
 
 def _words(pieces: Sequence[str]) -> list[int]:

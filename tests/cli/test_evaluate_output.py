@@ -27,7 +27,7 @@ def test_json(run: Path, corpus: Corpus, capsys: pytest.CaptureFixture[str]) -> 
     assert err == ""
     result = json.loads(out)
     assert list(result) == ["bleu", "chrf", "ter", "sentences", "loss", "perplexity"]
-    translator = load(run, device="cpu", threads=1)
+    translator = load(run, precision="float32", device="cpu", threads=1)
     sources = corpus.valid_src.read_text(encoding="utf-8").splitlines()
     references = corpus.valid_tgt.read_text(encoding="utf-8").splitlines()
     hypotheses = [translation.text for translation in translator.translate(sources)]
@@ -57,7 +57,7 @@ def test_beam_and_length_penalty_reach_the_search(
 ) -> None:
     run_command(evaluate(run, corpus, "--json", "--beam", 1, "--length-penalty", 0))
     result = json.loads(capsys.readouterr().out)
-    translator = load(run, device="cpu", threads=1)
+    translator = load(run, precision="float32", device="cpu", threads=1)
     sources = corpus.valid_src.read_text(encoding="utf-8").splitlines()
     references = corpus.valid_tgt.read_text(encoding="utf-8").splitlines()
     greedy = [translation.text for translation in translator.translate(sources, beam=1)]

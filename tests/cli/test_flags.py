@@ -15,11 +15,13 @@ FLAGS = {
         "--resume",
     },
     "translate": {
-        "file", "--model", "--output", "--beam", "--length-penalty", "--nbest", "--sample", "--temperature", "--top-k",
-        "--top-p", "--seed", "--scores", "--alignments", "--batch-tokens", "--device", "--threads", "--format",
+        "file", "--model", "--output", "--resume", "--beam", "--length-penalty", "--nbest", "--sample", "--temperature",
+        "--top-k", "--top-p", "--seed", "--prefix", "--no-repeat-ngram", "--glossary", "--unk-copy", "--scores",
+        "--alignments", "--batch-tokens", "--engine", "--precision", "--device", "--threads", "--format",
     },
     "evaluate": {
-        "--model", "--src", "--ref", "--against", "--beam", "--length-penalty", "--device", "--threads", "--json",
+        "--model", "--src", "--ref", "--against", "--beam", "--length-penalty", "--engine", "--device",
+        "--threads", "--json",
     },
     "average": {"checkpoints", "--out"},
     "inspect": {"run", "--json"},

@@ -132,7 +132,7 @@ def test_json(translate) -> None:
     text = "bade kiba\n\nloba\n"
     records = [json.loads(line) for line in translate("--format", "json", text=text).splitlines()]
     assert [record["text"] for record in records] == translate(text=text).splitlines()
-    keys = {"text", "score", "log_prob", "tokens", "token_log_probs", "alternatives"}
+    keys = {"text", "score", "log_prob", "tokens", "token_log_probs", "alternatives", "is_cut"}
     assert all(record.keys() == keys for record in records)
     for record in records:
         assert sum(record["token_log_probs"]) == pytest.approx(record["log_prob"])

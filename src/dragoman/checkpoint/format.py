@@ -23,6 +23,7 @@ from dragoman.checkpoint.folder import (
     write_atomically,
     write_text,
 )
+from dragoman.checkpoint.shapes import check_shapes
 from dragoman.errors import ModelError
 
 
@@ -41,16 +42,9 @@ def load_tensors(path: Path) -> dict[str, Tensor]:
 
 def load_weights(model: nn.Module, path: Path) -> None:
     """Fills the model with the weights of a file, which must be exactly the model's."""
-    tensors, expected = load_tensors(path), model.state_dict()
-    hint = "the config.toml beside it describes another model"
-    for name in sorted(expected.keys() | tensors.keys()):
-        if name not in tensors:
-            raise ModelError(f"{path} lacks the weight {name}", hint=hint)
-        if name not in expected:
-            raise ModelError(f"{path} has the weight {name}, which the model has not", hint=hint)
-        shape, wanted = list(tensors[name].shape), list(expected[name].shape)
-        if shape != wanted:
-            raise ModelError(f"{path} has {name} of shape {shape}, not {wanted}", hint=hint)
+    tensors = load_tensors(path)
+    shapes, expected = ({name: value.shape for name, value in each.items()} for each in (tensors, model.state_dict()))
+    check_shapes(path, shapes, expected)
     model.load_state_dict(tensors)
 
 

@@ -16,6 +16,7 @@ import click
 @click.option("--against", metavar="OTHER", help="Another model, or a file of translations, for a paired test.")
 @click.option("--beam", type=int, metavar="N", help="Hypotheses kept at each step; 1 is greedy.")
 @click.option("--length-penalty", type=float, metavar="A", help="Above 0 favours longer translations.")
+@click.option("--engine", type=click.Choice(["auto", "torch", "ct2"]), default="auto", help="What translates.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Where to run.")
 @click.option("--threads", type=int, metavar="N", help="Processor threads to use.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -34,17 +35,17 @@ def command(model: str, src: str, ref: str, against: str | None, as_json: bool, 
             f"{src} has {len(sources)} lines but {ref} has {len(references)}",
             hint="line n of one file must translate line n of the other",
         )
-    device, threads = flags["device"], flags["threads"]
+    where = {"device": flags["device"], "threads": flags["threads"], "engine": flags["engine"], "precision": "float32"}
 
     def translated(translator: Translator) -> list[str]:
         options = {"beam": flags["beam"], "length_penalty": flags["length_penalty"]}
         return [translation.text for translation in translator.translate(sources, **options)]
 
-    translator = load(model, device=device, threads=threads)
+    translator = load(model, **where)
     theirs = None
     if against is not None:
         is_model = Path(against).is_dir()
-        theirs = translated(load(against, device=device, threads=threads)) if is_model else list(read_lines(against))
+        theirs = translated(load(against, **where)) if is_model else list(read_lines(against))
         if len(theirs) != len(references):
             raise DataError(
                 f"{against} has {len(theirs)} lines but {ref} has {len(references)}",

@@ -1,26 +1,19 @@
 """How well a model expects a given text: loss in nats per target token, and perplexity."""
 
-# Letters: B batch, T target length, V vocabulary.
-
 from __future__ import annotations
 
 import math
-
-import torch.nn.functional as F
-from torch import Tensor
+from collections.abc import Iterable, Sequence
 
 
-def token_loss(logits_BTV: Tensor, tgt_out_BT: Tensor, pad_id: int) -> tuple[float, int]:
-    """The cross-entropy summed over target tokens, in nats, and the number of these tokens.
+def mean_loss(token_log_probs: Iterable[Sequence[float]]) -> float:
+    """The cross-entropy in nats per target token, from the log-probabilities of the tokens of each sentence.
 
-    Eos is a target token, padding is not. There is no label smoothing: this is the loss a perplexity is made
-    of, which training with smoothing makes worse (paper, section 5.4).
+    Eos is a target token. There is no label smoothing: this is the loss a perplexity is made of, which training with
+    smoothing makes worse (paper, section 5.4).
     """
-    loss_BT = F.cross_entropy(
-        logits_BTV.float().flatten(0, 1), tgt_out_BT.flatten(), ignore_index=pad_id, reduction="none"
-    )
-    # Added up in double precision: a test set has more tokens than single precision has digits for.
-    return float(loss_BT.double().sum()), int((tgt_out_BT != pad_id).sum())
+    numbers = [number for sentence in token_log_probs for number in sentence]
+    return -math.fsum(numbers) / len(numbers)
 
 
 def perplexity(loss: float) -> float:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -50,6 +50,43 @@ class SearchConfig:
             )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampling:
+    """How to draw a translation instead of searching for the likeliest one."""
+
+    temperature: float = 1.0
+    top_k: int = 0  # 0: all
+    top_p: float = 1.0
+    seed: int = 0
+    first_sentence: int = 0  # number of the first sentence: each has a random stream of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constraints:
+    """What a search may not do."""
+
+    prefixes: Sequence[Sequence[int]] | None = None  # ids with which the output of each sentence has to begin
+    no_repeat_ngram: int = 0  # no run of so many tokens occurs twice in an output; 0: any may
+
+    def __post_init__(self) -> None:
+        if self.no_repeat_ngram < 0:
+            raise ConfigError(f"no_repeat_ngram={self.no_repeat_ngram} is negative", hint="0 allows every repetition")
+
+    def of(self, rows: Sequence[int]) -> Constraints:
+        """Those of some of the sentences."""
+        if self.prefixes is None:
+            return self
+        return replace(self, prefixes=[self.prefixes[row] for row in rows])
+
+    def limits(self, src_lens: Sequence[int], max_extra_tokens: int) -> list[int]:
+        """How long each output may become: so much longer than its source, or at least as long as its prefix."""
+        prefixes = self.prefixes or [()] * len(src_lens)
+        return [max(n + max_extra_tokens, len(prefix)) for n, prefix in zip(src_lens, prefixes, strict=True)]
+
+    def __bool__(self) -> bool:
+        return self.prefixes is not None or self.no_repeat_ngram > 0
+
+
 class State(Protocol):
     """What a step remembers about each of its rows, a cache of keys and values for instance."""
 
@@ -79,7 +116,7 @@ class Hypothesis:
     ids: tuple[int, ...]  # without bos and eos
     log_prob: float  # natural logarithm, summed over the ids and eos
     score: float  # log_prob divided by the length penalty; hypotheses are ranked by it
-    token_log_probs: tuple[float, ...]  # one for each id, then that of eos
+    token_log_probs: tuple[float, ...]  # one for each id, then that of eos; none if the search did not keep them
 
     @classmethod
     def of(cls, ids: Sequence[int], token_log_probs: Sequence[float], alpha: float) -> Hypothesis:

@@ -41,6 +41,11 @@ def read_lines(
         yield text
 
 
+def count_lines(path: str | Path) -> int:
+    """How many lines `read_lines` will give."""
+    return sum(1 for _ in _raw_lines(path, str(path)))
+
+
 def decoded_lines(source: str | Path | BinaryIO, name: str, report: Report) -> Iterator[str | None]:
     """Every line without its line end, None where it is not UTF-8; what was stripped goes to the report."""
     n_lines = n_invalid = 0

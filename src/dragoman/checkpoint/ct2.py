@@ -1,0 +1,122 @@
+"""A model as CTranslate2 reads it, made from our weights directly; needs numpy, not torch.
+
+Our order of the sinusoids is another than CTranslate2's own, so that the table of positions goes into the file.
+"""
+
+# Letters: T length, D d_model.
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from dragoman.errors import ModelError
+from dragoman.model.config import ModelConfig
+
+Precision = Literal["float32", "int8"]
+Weights = Mapping[str, np.ndarray]
+
+_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swiglu": "SWISH"}
+_MOST_POSITIONS = 2048  # longer sentences are beyond this engine, unless learned positions end earlier
+
+
+def write_ct2(folder: Path, config: ModelConfig, weights: Weights, pieces: Sequence[str], precision: Precision) -> None:
+    """Fills the folder with the files of a CTranslate2 model that gives the same answers as ours.
+
+    `pieces` are the subwords by id. With int8, matrices are of one byte a weight, with a scale for every row.
+    """
+    from ctranslate2 import specs
+
+    check_ct2(config)
+    weights = {name: value.copy() for name, value in weights.items()}  # quantizing works in place
+    spec = specs.TransformerSpec(
+        specs.TransformerEncoderSpec(config.n_encoder_layers, **_shape(config, specs)),
+        specs.TransformerDecoderSpec(config.n_decoder_layers, **_shape(config, specs)),
+    )
+    _fill_stack(spec.encoder, "encoder", config, weights)
+    _fill_stack(spec.decoder, "decoder", config, weights)
+    tied = config.tie_embeddings
+    spec.encoder.embeddings[0].weight = weights["embedding.weight"]
+    spec.decoder.embeddings.weight = weights["embedding.weight" if tied else "tgt_embedding.weight"]
+    spec.decoder.projection.weight = weights["embedding.weight" if tied else "projection.weight"]
+    spec.encoder.position_encodings.encodings = _positions(config, weights, "src_positions")
+    spec.decoder.position_encodings.encodings = _positions(config, weights, "tgt_positions")
+    spec.config.add_source_eos = True
+    spec.register_source_vocabulary(list(pieces))
+    spec.register_target_vocabulary(list(pieces))
+    spec.validate()
+    spec.optimize(quantization=precision)
+    spec.save(str(folder))
+
+
+def check_ct2(config: ModelConfig) -> None:
+    """Raises if CTranslate2 cannot compute this model."""
+    if config.key_width != config.value_width:
+        raise ModelError(
+            f"CTranslate2 has no heads with keys of width {config.key_width} and values of width {config.value_width}",
+            hint="use --engine torch",
+        )
+
+
+def _shape(config: ModelConfig, specs: Any) -> dict[str, Any]:
+    is_default = config.key_width * config.n_heads == config.d_model
+    return {
+        "num_heads": config.n_heads,
+        "pre_norm": config.norm == "pre",
+        "activation": getattr(specs.Activation, _ACTIVATIONS[config.activation]),
+        "ffn_glu": config.activation == "swiglu",
+        "head_dim": None if is_default else config.key_width,
+    }
+
+
+def _positions(config: ModelConfig, weights: Weights, name: str) -> np.ndarray:
+    """The table that is added to the embeddings (T, D)."""
+    if config.positions == "learned":
+        return weights[f"{name}.learned.weight"]
+    table_TD = np.zeros((_MOST_POSITIONS, config.d_model))
+    if config.positions == "sinusoidal":  # model/positions.py has the same with torch
+        dimension_D = np.arange(config.d_model)
+        angle_TD = np.arange(_MOST_POSITIONS)[:, None] * 10_000.0 ** (-(dimension_D - dimension_D % 2) / config.d_model)
+        table_TD = np.where(dimension_D % 2 == 0, np.sin(angle_TD), np.cos(angle_TD))
+    return table_TD.astype(np.float32)
+
+
+def _fill_stack(spec: Any, side: str, config: ModelConfig, weights: Weights) -> None:
+    if config.norm == "pre":
+        _fill_norm(spec.layer_norm, f"{side}_norm", weights)
+    for number, layer in enumerate(spec.layer):
+        name = f"{side}.{number}"
+        _fill_attention(layer.self_attention, f"{name}.self", ["query", "key", "value"], [], config, weights)
+        if side == "decoder":
+            _fill_attention(layer.attention, f"{name}.cross", ["query"], ["key", "value"], config, weights)
+        _fill_norm(layer.ffn.layer_norm, f"{name}.feed_forward_norm.norm", weights)
+        first = "gate" if config.activation == "swiglu" else "inner"
+        _fill_linear(layer.ffn.linear_0, [f"{name}.feed_forward.{first}"], weights)
+        if config.activation == "swiglu":
+            _fill_linear(layer.ffn.linear_0_noact, [f"{name}.feed_forward.inner"], weights)
+        _fill_linear(layer.ffn.linear_1, [f"{name}.feed_forward.outer"], weights)
+
+
+def _fill_attention(
+    spec: Any, name: str, first: list[str], second: list[str], config: ModelConfig, weights: Weights
+) -> None:
+    """The projections of an attention; those of one list are one matrix in CTranslate2."""
+    parts = [part for part in (first, second, ["output"]) if part]
+    for linear, part in zip(spec.linear, parts, strict=True):
+        _fill_linear(linear, [f"{name}_attention.{one}" for one in part], weights)
+    _fill_norm(spec.layer_norm, f"{name}_norm.norm", weights)
+    if not config.attention_scale:
+        spec.queries_scale = np.float32(1)
+
+
+def _fill_linear(spec: Any, names: list[str], weights: Weights) -> None:
+    spec.weight = np.concatenate([weights[f"{name}.weight"] for name in names])
+    if f"{names[0]}.bias" in weights:
+        spec.bias = np.concatenate([weights[f"{name}.bias"] for name in names])
+
+
+def _fill_norm(spec: Any, name: str, weights: Weights) -> None:
+    spec.gamma, spec.beta = weights[f"{name}.weight"], weights[f"{name}.bias"]

@@ -1,0 +1,1 @@
+"""What translates: our own model and search in torch, or CTranslate2. Part of the composer `translator`."""

@@ -1,0 +1,217 @@
+"""CTranslate2 as an engine: the fastest on a processor, and it needs no torch.
+
+It searches as our beam search does, but for three things. It divides by |Y| ** alpha where the paper divides by
+((5 + |Y|) / 6) ** alpha: so it is asked for what it finished, with log-probabilities, and ranking is done here. Where
+more than `beam` have ended in the last step it drops some by its own penalty: so in float32 it is asked for twice as
+many, of which those that came too late are dropped here; in int8, which is for speed, that is let be. And it has one
+limit of length for all sentences, and does not count the end of what it cuts there: the few sentences that reach their
+own limit are searched again, alone, and counted. Of those only, it may choose others than our search.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from dragoman.checkpoint.ct2 import Precision, check_ct2, write_ct2
+from dragoman.checkpoint.folder import WEIGHTS, new_folder, open_weights, write_text
+from dragoman.checkpoint.shapes import check_shapes, weight_shapes
+from dragoman.config import Config
+from dragoman.engines.engine import Ids
+from dragoman.errors import ModelError
+from dragoman.model.config import ModelConfig
+from dragoman.search.step import Constraints, Hypothesis, SearchConfig
+from dragoman.search.step import length_penalty as penalty
+from dragoman.tokens.subwords import Subwords
+
+_STAMP = "made-from.json"
+_HASH_BLOCK = 1 << 20
+_LEAST_PENALTY = (
+    1e-6  # with 0 it would stop as soon as the best hypothesis has ended, before the others of an n-best list
+)
+
+
+class Ct2Engine:
+    """A CTranslate2 model and its search."""
+
+    can_look_inside = False
+    n_at_once = 2
+
+    def __init__(self, translator: Any, pieces: Sequence[str], *, is_exact: bool) -> None:
+        """`translator` is CTranslate2's, `pieces` are the subwords by id; `is_exact`: finds what our search does."""
+        self._translator, self._pieces, self._is_exact = translator, list(pieces), is_exact
+        self._ids = {piece: i for i, piece in enumerate(pieces)}
+
+    def search(
+        self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, *, nbest: int, batch_tokens: int
+    ) -> list[list[Hypothesis]]:
+        """By CTranslate2's beam search, ranked by the paper's length penalty."""
+        if not src_ids:
+            return []
+        limits = constraints.limits([len(ids) for ids in src_ids], search.max_extra_tokens)
+        found = self._search(src_ids, search, constraints, max(limits), batch_tokens, is_exact=self._is_exact)
+        for row, hypotheses in enumerate(found):
+            if any(len(ids) >= limits[row] for ids, _ in hypotheses):
+                (found[row],) = self._search(
+                    [src_ids[row]], search, constraints.of([row]), limits[row], batch_tokens, is_exact=True
+                )
+            elif not constraints:
+                continue
+            # Neither the end of what it cuts nor what it forbids or forces has the model's own probability there.
+            found[row] = self._counted(src_ids[row], found[row])
+        return [_ranked(hypotheses, search.length_penalty)[:nbest] for hypotheses in found]
+
+    def token_log_probs(
+        self, src_ids: Sequence[Ids], tgt_ids: Sequence[Ids], *, batch_tokens: int
+    ) -> list[tuple[float, ...]]:
+        """By one pass over the whole target."""
+        results = self._translator.score_batch(
+            [self._named(ids) for ids in src_ids],
+            [self._named(ids) for ids in tgt_ids],
+            max_batch_size=batch_tokens,
+            batch_type="tokens",
+        )
+        return [tuple(result.log_probs) for result in results]
+
+    def _search(
+        self,
+        src_ids: Sequence[Ids],
+        search: SearchConfig,
+        constraints: Constraints,
+        limit: int,
+        batch_tokens: int,
+        *,
+        is_exact: bool,
+    ) -> list[list[tuple[list[int], float]]]:
+        """Of each sentence the ids and log-probabilities of the hypotheses that were finished."""
+        length = sum(len(ids) for ids in src_ids) / len(src_ids)
+        patience, alpha = 1, search.length_penalty * length / (5 + length)  # which ranks as ours does at this length
+        if is_exact and search.beam > 1:
+            # Of too many, the shortest are kept: those that ended first. The power is as large as floats allow.
+            patience, alpha = 2, -min(20.0, 35 / math.log10(limit + 2))
+        alpha = alpha or _LEAST_PENALTY
+        prefixes = None if constraints.prefixes is None else [self._named(ids) for ids in constraints.prefixes]
+        results = self._translator.translate_batch(
+            [self._named(ids) for ids in src_ids],
+            beam_size=search.beam,
+            num_hypotheses=search.beam * patience,
+            patience=patience,
+            length_penalty=alpha,
+            min_decoding_length=0,  # or the end would have no probability at the first step
+            max_decoding_length=limit,
+            max_batch_size=batch_tokens,
+            batch_type="tokens",
+            return_scores=True,
+            target_prefix=prefixes,
+            no_repeat_ngram_size=constraints.no_repeat_ngram,
+        )
+        return [
+            _in_time(
+                [
+                    ([self._ids[piece] for piece in pieces], score * (len(pieces) + 1) ** alpha)
+                    for pieces, score in zip(result.hypotheses, result.scores, strict=True)
+                ],
+                search.beam,
+            )
+            for result in results
+        ]
+
+    def _counted(self, src: Ids, hypotheses: Sequence[tuple[list[int], float]]) -> list[tuple[list[int], float]]:
+        """The hypotheses of a sentence with the log-probabilities of forced decoding."""
+        targets = [ids for ids, _ in hypotheses]
+        numbers = self.token_log_probs([src] * len(targets), targets, batch_tokens=0)
+        return [(ids, sum(log_probs)) for ids, log_probs in zip(targets, numbers, strict=True)]
+
+    def _named(self, ids: Ids) -> list[str]:
+        return [self._pieces[i] for i in ids]
+
+
+def _in_time(hypotheses: list[tuple[list[int], float]], beam: int) -> list[tuple[list[int], float]]:
+    """Those that had ended when as many as the beam is wide had: the shortest, and others no longer than them."""
+    lengths = sorted(len(ids) for ids, _ in hypotheses)
+    last = lengths[min(beam, len(lengths)) - 1]
+    return [(ids, log_prob) for ids, log_prob in hypotheses if len(ids) <= last]
+
+
+def _ranked(hypotheses: list[tuple[list[int], float]], alpha: float) -> list[Hypothesis]:
+    """Best first by the paper's length penalty."""
+    scored = [
+        Hypothesis(tuple(ids), log_prob, log_prob / penalty(len(ids) + 1, alpha), ()) for ids, log_prob in hypotheses
+    ]
+    return sorted(scored, key=lambda hypothesis: -hypothesis.score)
+
+
+def load_ct2_engine(
+    folder: Path, config: Config, subwords: Subwords, *, precision: Precision, threads: int | None
+) -> Ct2Engine:
+    """The engine with the weights of a run folder, from the CTranslate2 files kept there or made now."""
+    import ctranslate2
+
+    check_ct2(config.model)
+    pieces = subwords.pieces(range(subwords.vocab_size))
+    n_threads = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+    def opened(path: Path) -> Any:
+        return ctranslate2.Translator(
+            str(path), compute_type=precision, inter_threads=n_threads, intra_threads=1, max_queued_batches=-1
+        )
+
+    kept, weights = folder / "ct2" / precision, folder / WEIGHTS
+    described = hashlib.sha256(repr((config.model, pieces)).encode()).hexdigest()
+    if not _is_current(kept, weights, described):
+        tensors = _read(weights, config.model)
+        try:
+            shutil.rmtree(kept, ignore_errors=True)
+            with new_folder(kept) as part:
+                write_ct2(part, config.model, tensors, pieces, precision)
+                write_text(part / _STAMP, json.dumps(_stamp(weights, described)) + "\n")
+        except OSError:  # a folder that may not be written to
+            with tempfile.TemporaryDirectory() as scratch:
+                write_ct2(Path(scratch), config.model, tensors, pieces, precision)
+                return Ct2Engine(opened(Path(scratch)), pieces, is_exact=precision == "float32")
+    try:
+        return Ct2Engine(opened(kept), pieces, is_exact=precision == "float32")
+    except RuntimeError as error:
+        raise ModelError(f"{kept} cannot be read ({error})", hint="delete it: it will be made again") from None
+
+
+def _read(path: Path, config: ModelConfig) -> dict[str, Any]:
+    """The weights of a run folder as numpy arrays."""
+    with open_weights(path, "numpy") as file:
+        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    check_shapes(path, {name: value.shape for name, value in tensors.items()}, weight_shapes(config))
+    return tensors
+
+
+def _is_current(kept: Path, weights: Path, described: str) -> bool:
+    """Whether the files were made from these weights: the same size and time, or else the same bytes."""
+    try:
+        stamp = json.loads((kept / _STAMP).read_text(encoding="utf-8"))
+        status = weights.stat()
+    except (OSError, ValueError):
+        return False
+    if stamp.get("described") != described:
+        return False
+    if (stamp.get("size"), stamp.get("time")) == (status.st_size, status.st_mtime_ns):
+        return True
+    return bool(stamp.get("hash") == _hash(weights))
+
+
+def _stamp(weights: Path, described: str) -> dict[str, Any]:
+    status = weights.stat()
+    return {"size": status.st_size, "time": status.st_mtime_ns, "hash": _hash(weights), "described": described}
+
+
+def _hash(path: Path) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    with path.open("rb") as file:
+        while block := file.read(_HASH_BLOCK):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,91 @@
+"""Terms whose translation is settled: which occur in a source, and whether a target has them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dragoman.errors import DataError
+from dragoman.text.lines import read_lines
+
+# Addresses of pages and people, tags, placeholders of programs, numbers.
+_UNTOUCHED = re.compile(
+    r"""https?://\S+ | [\w.+-]+@[\w-]+\.[\w.-]+ | </?\w[^<>]*>
+      | \{\{.*?\}\} | \$?\{\w*\} | %\(\w+\)[sdf] | %\d*\$?[sdf]\b | \d(?:[\d.,:/]*\d)?""",
+    re.VERBOSE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A source term, and the forms of which one must appear in the target, the preferred one first."""
+
+    src: str
+    forms: tuple[str, ...]
+
+    def is_in(self, src: str) -> bool:
+        """Whether a source has the term, as whole words; whether letters are capital does not matter."""
+        return _has(src, self.src)
+
+    def met(self, tgt: str) -> str | None:
+        """The form that a target has; None if it has none."""
+        return next((form for form in self.forms if _has(tgt, form)), None)
+
+
+class Glossary:
+    """Terms, the longer ones first."""
+
+    def __init__(self, terms: Iterable[Term]) -> None:
+        self.terms = sorted(terms, key=lambda term: -len(term.src))
+
+    @classmethod
+    def read(cls, path: str | Path) -> Glossary:
+        """From a file with a term on each line: the source, then the forms of the target, between tabs."""
+        terms = []
+        for number, line in enumerate(read_lines(path), 1):
+            columns = [column.strip() for column in line.split("\t")]
+            if not any(columns) or line.startswith("#"):
+                continue
+            if len(columns) < 2 or not all(columns):
+                raise DataError(
+                    f"line {number} of {path} has no source and target between tabs",
+                    hint="write for example: dog<TAB>Hund<TAB>Hunde<TAB>Hunden",
+                )
+            terms.append(Term(columns[0], tuple(columns[1:])))
+        if not terms:
+            raise DataError(f"{path} has no terms", hint="write one on each line: dog<TAB>Hund")
+        return cls(terms)
+
+    def terms_in(self, src: str) -> list[Term]:
+        """The terms that a source has; a term inside a longer one that was found does not count."""
+        found: list[Term] = []
+        for term in self.terms:
+            if term.is_in(src) and not any(_has(longer.src, term.src) for longer in found):
+                found.append(term)
+        return found
+
+
+def untouched(src: str) -> list[Term]:
+    """What a source has that is not to be translated, as terms that stand for themselves."""
+    found = dict.fromkeys(match.group().rstrip(".,:;!?") for match in _UNTOUCHED.finditer(src))
+    return [Term(text, (text,)) for text in found]
+
+
+def _has(text: str, words: str) -> bool:
+    """Whether the words stand in the text, not as parts of others."""
+    # Where a term begins or ends with a letter, none may stand beside it.
+    before = r"(?<!\w)" if re.match(r"\w", words) else ""
+    after = r"(?!\w)" if re.search(r"\w$", words) else ""
+    return re.search(before + re.escape(words) + after, text, re.IGNORECASE) is not None
+
+
+def word_starts(text: str) -> list[int]:
+    """The places where a word begins, and the end of the text."""
+    return [*(match.start() for match in re.finditer(r"(?<!\S)\S", text)), len(text)]
+
+
+def all_met(terms: Sequence[Term], tgt: str) -> bool:
+    """Whether a target has all terms."""
+    return all(term.met(tgt) is not None for term in terms)
