@@ -10,6 +10,7 @@ from dragoman.batches.sampler import epoch_batches
 from dragoman.batches.store import EncodedPairs, write_store
 from dragoman.budget import SHAPES, choose_training, choose_vocabulary
 from dragoman.config import Config, make_config
+from dragoman.session import _brevity
 
 CPU = torch.device("cpu")
 
@@ -74,8 +75,16 @@ def test_every_choice_has_a_reason(pairs: EncodedPairs) -> None:
     assert all(reasons.values())
 
 
-def test_validation_is_a_sample_of_about_5000_tokens(pairs: EncodedPairs) -> None:
-    assert plan(pairs, 500)[0].train.valid_sentences == 500
+def test_validation_is_a_sample_of_about_5000_tokens_and_less_where_time_is_short(pairs: EncodedPairs) -> None:
+    """Of 10 tokens a sentence."""
+    sizes = [plan(pairs, seconds)[0].train.valid_sentences for seconds in (500, 150, 30)]
+    assert sizes == [500, 250, 150]
+
+
+def test_a_model_that_does_not_stop_makes_validation_look_dearer_than_it_will_be() -> None:
+    assert _brevity(["aaaa", "aaaa"], ["b", "b"]) == 0.25
+    assert _brevity(["a"], ["bbb"]) == 1.0
+    assert _brevity([""], ["b"]) == 1.0
 
 
 def test_a_larger_text_gets_a_larger_vocabulary() -> None:

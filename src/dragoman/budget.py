@@ -33,7 +33,9 @@ _SHORT_S = 120  # a budget below this has smaller updates, to have more of them
 _PROBE_S = 0.5  # how long each shape is tried on this machine
 _MOST_WORKERS = 8  # more would have too little to do each
 _PARALLEL = 0.9  # how much of a further core arrives
-_VALID_TOKENS = 5000  # translated at each look at the validation text
+_VALID_TOKENS = 5000  # translated at each look at the validation text, in a budget of at least _LONG_S
+_FEWEST_VALID_TOKENS = 1500
+_LONG_S = 300
 _SPARED = 0.04  # share of the budget for validation, saving, scoring and the card, as a first guess
 
 
@@ -84,8 +86,9 @@ def choose_training(
     n_tokens = probe(config) * speed_up * train_s
     epochs = n_tokens / n_tgt
     steps = max(1, round(n_tokens / (config.batches.tokens * config.train.accumulate * _fill(config, pairs))))
-    n_looked_at = min(n_valid, max(1, int(_VALID_TOKENS * len(pairs) / n_tgt)))
-    config, chosen = _chosen(config, given, list(_pace_choices(config, epochs, steps, n_looked_at)))
+    n_valid_tokens = max(_FEWEST_VALID_TOKENS, int(_VALID_TOKENS * min(1.0, left_s / _LONG_S)))
+    n_looked_at = min(n_valid, max(1, int(n_valid_tokens * len(pairs) / n_tgt)))
+    config, chosen = _chosen(config, given, list(_pace_choices(config, epochs, steps, n_looked_at, n_valid_tokens)))
     choices += chosen
     if "search.length_penalty" not in given:
         reason = "the length penalty that suits the text is found out at the end"
@@ -179,7 +182,7 @@ def _choose_shape(
     return best
 
 
-def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int) -> Iterator[Choice]:
+def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int, n_valid_tokens: int) -> Iterator[Choice]:
     dropout = 0.0 if epochs < 3 else 0.1 if epochs < 15 else 0.2 if epochs < 45 else 0.3
     yield Choice("model.dropout", dropout, f"there is time for {epochs:.1f} passes over the text")
     yield Choice("train.schedule", "linear", "lands at zero when the time is up")
@@ -190,7 +193,9 @@ def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int) -> It
     yield Choice("train.warmup_steps", warmup, f"a twentieth of about {steps:,} updates")
     yield Choice("train.clip_norm", 1.0, "bounds the damage of an odd batch")
     yield Choice("train.valid_every", max(1, steps // 10), "ten looks at the validation text")
-    yield Choice("train.valid_sentences", n_valid or None, f"about {_VALID_TOKENS:,} tokens: enough to see how it goes")
+    yield Choice(
+        "train.valid_sentences", n_valid or None, f"about {n_valid_tokens:,} tokens: enough to see how it goes"
+    )
     yield Choice("train.save_every", max(1, steps // 20), "a kill costs a twentieth of the time at most")
     yield Choice("train.keep", 2, "enough to go on from")
     yield Choice("tokens.dropout", 0.1 if epochs >= 45 else 0.0, f"there is time for {epochs:.1f} passes over the text")
