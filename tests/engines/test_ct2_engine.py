@@ -155,6 +155,10 @@ def test_a_long_text_is_translated_in_pieces(ours: Translator, theirs: Translato
 def test_loss_and_the_numbers_of_tokens(ours: Translator, theirs: Translator, corpus: Corpus) -> None:
     src, tgt = (path.read_text(encoding="utf-8").splitlines() for path in (corpus.valid_src, corpus.valid_tgt))
     assert theirs.loss(src, tgt) == pytest.approx(ours.loss(src, tgt), abs=1e-5)
+    for odd_src, odd_tgt in (("", tgt[0]), (src[0], ""), ("", "")):
+        assert theirs.loss([*src, odd_src], [*tgt, odd_tgt]) == pytest.approx(
+            ours.loss([*src, odd_src], [*tgt, odd_tgt]), abs=1e-5
+        )
     for one, two in zip(*(each.translate(src, token_log_probs=True) for each in (ours, theirs)), strict=True):
         assert two.token_log_probs == pytest.approx(one.token_log_probs, abs=1e-4)
 

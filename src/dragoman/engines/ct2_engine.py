@@ -156,11 +156,14 @@ def load_ct2_engine(
 
     check_ct2(config.model)
     pieces = subwords.pieces(range(subwords.vocab_size))
-    n_threads = threads or len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
     def opened(path: Path) -> Any:
         return ctranslate2.Translator(
-            str(path), compute_type=precision, inter_threads=n_threads, intra_threads=1, max_queued_batches=-1
+            str(path),
+            compute_type=precision,
+            inter_threads=threads or _n_cores(),
+            intra_threads=1,
+            max_queued_batches=-1,
         )
 
     kept, weights = folder / "ct2" / precision, folder / WEIGHTS
@@ -180,6 +183,11 @@ def load_ct2_engine(
         return Ct2Engine(opened(kept), pieces, is_exact=precision == "float32")
     except RuntimeError as error:
         raise ModelError(f"{kept} cannot be read ({error})", hint="delete it: it will be made again") from None
+
+
+def _n_cores() -> int:
+    """Those that this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _read(path: Path, config: ModelConfig) -> dict[str, Any]:
