@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import os
 import shutil
 import tempfile
@@ -33,9 +32,9 @@ from dragoman.tokens.subwords import Subwords
 
 _STAMP = "made-from.json"
 _HASH_BLOCK = 1 << 20
-_LEAST_PENALTY = (
-    1e-6  # with 0 it would stop as soon as the best hypothesis has ended, before the others of an n-best list
-)
+_USUAL_LENGTH = 20  # at which |Y| ** (alpha * 20 / 25) ranks as the paper's penalty does
+_SHORTEST_FIRST = -10.0  # as a penalty: of too many, those that ended first are kept; beyond, powers overflow
+_LEAST_PENALTY = 1e-6  # with 0 it would stop as soon as the best has ended, before the others of an n-best list
 
 
 class Ct2Engine:
@@ -91,12 +90,9 @@ class Ct2Engine:
         is_exact: bool,
     ) -> list[list[tuple[list[int], float]]]:
         """Of each sentence the ids and log-probabilities of the hypotheses that were finished."""
-        length = sum(len(ids) for ids in src_ids) / len(src_ids)
-        patience, alpha = 1, search.length_penalty * length / (5 + length)  # which ranks as ours does at this length
+        patience, alpha = 1, search.length_penalty * _USUAL_LENGTH / (5 + _USUAL_LENGTH) or _LEAST_PENALTY
         if is_exact and search.beam > 1:
-            # Of too many, the shortest are kept: those that ended first. The power is as large as floats allow.
-            patience, alpha = 2, -min(20.0, 35 / math.log10(limit + 2))
-        alpha = alpha or _LEAST_PENALTY
+            patience, alpha = 2, _SHORTEST_FIRST
         prefixes = None if constraints.prefixes is None else [self._named(ids) for ids in constraints.prefixes]
         results = self._translator.translate_batch(
             [self._named(ids) for ids in src_ids],
