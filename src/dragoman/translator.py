@@ -7,8 +7,8 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future
+from collections.abc import Callable, Generator, Iterable, Sequence
+from concurrent.futures import Future, wait
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -187,7 +187,9 @@ class Translator:
         most = self.config.batches.max_len_tokens - 1  # without eos
         return len(text.encode(errors="replace")) < most or len(self.subwords.encode(text)) <= most
 
-    def stream(self, lines: Iterable[str], *, window: int = WINDOW, **options: Any) -> Iterator[Translation]:
+    def stream(
+        self, lines: Iterable[str], *, window: int = WINDOW, **options: Any
+    ) -> Generator[Translation, None, None]:
         """The translations of lines without end, in order, each soon after it and those before it are done.
 
         `options` are those of `translate`. Lines are sorted by length and translated together in windows that take
@@ -207,21 +209,24 @@ class Translator:
             return found
 
         with closing(windows(lines, window, lambda: size)) as chunks:
-            while True:
-                try:
-                    chunk = next(chunks, None)
-                except Exception as error:  # of reading: the lines before it come first
-                    chunk, failure = None, error
-                if chunk is None:
-                    break
-                # While no line comes, what is on the way need not wait for more.
-                while pending and (not chunk or len(pending) >= self.engine.n_at_once):
+            try:
+                while True:
+                    try:
+                        chunk = next(chunks, None)
+                    except Exception as error:  # of reading: the lines before it come first
+                        chunk, failure = None, error
+                    if chunk is None:
+                        break
+                    # While no line comes, what is on the way need not wait for more.
+                    while pending and (not chunk or len(pending) >= self.engine.n_at_once):
+                        yield from pending.popleft().result()
+                    if chunk:
+                        pending.append(_in_background(partial(translated, chunk, n_read)))
+                        n_read += len(chunk)
+                while pending:
                     yield from pending.popleft().result()
-                if chunk:
-                    pending.append(_in_background(partial(translated, chunk, n_read)))
-                    n_read += len(chunk)
-            while pending:
-                yield from pending.popleft().result()
+            finally:
+                wait(pending)  # a program may not end while an engine is at work
         if failure is not None:
             raise failure
 
@@ -294,7 +299,7 @@ class Translator:
 
 
 def _in_background(function: Callable[[], list[Translation]]) -> Future[list[Translation]]:
-    """Its result, worked out in a thread that does not keep a program from ending."""
+    """Its result, worked out in another thread."""
     future: Future[list[Translation]] = Future()
 
     def work() -> None:

@@ -76,10 +76,11 @@ def command(file: str | None, model: tuple[str, ...], output: Path | None, style
     account = _Account()
     if output is None:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
-        for number, translation in enumerate(translator.stream(lines, window=window, **options), 1):
-            account.note(translation, number)
-            sys.stdout.write(_written(translation, number, style, flags))
-            sys.stdout.flush()
+        with contextlib.closing(translator.stream(lines, window=window, **options)) as translations:
+            for number, translation in enumerate(translations, 1):
+                account.note(translation, number)
+                sys.stdout.write(_written(translation, number, style, flags))
+                sys.stdout.flush()
         account.give()
         return
     total = None if is_stdin else count_lines(str(file))
@@ -88,10 +89,12 @@ def command(file: str | None, model: tuple[str, ...], output: Path | None, style
         counted = Counted(total, out.n_done)
         if "sampling" in options:
             options["sampling"] = replace(options["sampling"], first_sentence=out.n_done)
-        for translation in translator.stream(islice(lines, out.n_done, None), window=window, **options):
-            account.note(translation, out.n_done + 1)
-            out.write(_written(translation, out.n_done + 1, style, flags))
-            counted.show(out.n_done)
+        rest = islice(lines, out.n_done, None)
+        with contextlib.closing(translator.stream(rest, window=window, **options)) as translations:
+            for translation in translations:
+                account.note(translation, out.n_done + 1)
+                out.write(_written(translation, out.n_done + 1, style, flags))
+                counted.show(out.n_done)
     account.give()
 
 
