@@ -103,7 +103,8 @@ class Translator:
 
         If given, every translation begins with the words of `prefix` (or of its own, of a list of them), none has a run
         of `no_repeat_ngram` subwords twice; where a source has a term of the glossary, one of its forms is insisted on,
-        and with `unk_copy` so are placeholders, addresses, numbers and tags, as they stand in the source.
+        and with `unk_copy` so are placeholders, addresses, numbers and tags, as they stand in the source. What had to
+        be insisted on has no alternatives.
         """
         if isinstance(sentences, str):
             raise TypeError("translate takes a list of sentences; call the translator itself for one")
@@ -119,11 +120,13 @@ class Translator:
         prefixes = [prefix] * len(sentences) if isinstance(prefix, str) else prefix
         first = 0 if sampling is None else sampling.first_sentence
         places = [(row, k) for row, parts in enumerate(pieces) for k in range(len(parts))]
+        texts = [pieces[row][k].strip() if len(pieces[row]) > 1 else pieces[row][k] for row, k in places]
+        begun = ["" if k else prefixes[row] for row, k in places]
         found = self._translate(
-            [pieces[row][k].strip() if len(pieces[row]) > 1 else pieces[row][k] for row, k in places],
+            texts,
             search,
             Constraints(
-                prefixes=[self.subwords.encode("" if k else prefixes[row]) for row, k in places] if prefix else None,
+                prefixes=[self.subwords.encode(text) for text in begun] if prefix else None,
                 no_repeat_ngram=no_repeat_ngram,
             ),
             nbest=nbest,
@@ -139,8 +142,8 @@ class Translator:
                 alignments=alignments, token_log_probs=token_log_probs, batch_tokens=batch_tokens,
             )  # fmt: skip
             found = [
-                _with_terms(pieces[row][k], one, glossary, unk_copy, again)
-                for (row, k), one in zip(places, found, strict=True)
+                _with_terms(text, beginning, one, glossary, unk_copy, again)
+                for text, beginning, one in zip(texts, begun, found, strict=True)
             ]
         rest = iter(found)
         return [_joined(parts, [next(rest) for _ in parts]) for parts in pieces]
@@ -362,13 +365,23 @@ def check_nbest(nbest: int, beam: int) -> None:
 
 
 def _with_terms(
-    src: str, best: Translation, glossary: Glossary | None, unk_copy: bool, translate: Callable[..., list[Translation]]
+    src: str,
+    begun: str,
+    best: Translation,
+    glossary: Glossary | None,
+    unk_copy: bool,
+    translate: Callable[..., list[Translation]],
 ) -> Translation:
     """The translation with the terms that its source asks for, and the account of them."""
     terms = [*(glossary.terms_in(src) if glossary is not None else ()), *(untouched(src) if unk_copy else ())]
     if not terms:
         return best
-    final = insist(best, terms, lambda beginnings: translate([src] * len(beginnings), prefix=beginnings))
+
+    def search(beginnings: list[str]) -> list[Translation]:
+        kept = [text for text in beginnings if text.startswith(begun)]
+        return translate([src] * len(kept), prefix=kept)
+
+    final = insist(best, terms, search)
     final = replace(final, text=final.text.rstrip())
     account = tuple((term.src, term.met(final.text), term.met(best.text) is not None) for term in terms)
     return replace(final, terms=account)

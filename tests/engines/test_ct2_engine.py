@@ -128,6 +128,14 @@ def test_terms_are_insisted_on(engine: str, request: pytest.FixtureRequest, sent
     assert n_anyway < sum(len(one.terms) for one in found), "or nothing was insisted on"
 
 
+def test_a_prefix_stays_where_a_term_is_insisted_on(ours: Translator, theirs: Translator, sentences: list[str]) -> None:
+    glossary = Glossary([Term(word, ("SULO-7",)) for word in sentences[0].split()[:1]])
+    for translator in (ours, theirs):
+        (found,) = translator.translate(sentences[:1], prefix="kiba taba", glossary=glossary)
+        assert found.text.startswith("kiba taba")
+        assert "SULO-7" in found.text
+
+
 def test_addresses_numbers_and_tags_stay(ours: Translator, theirs: Translator) -> None:
     texts = ["kide <b>pode</b> 3.5", "balo x@y.org deba", "nalo {name}"]
     for translator in (ours, theirs):
