@@ -41,7 +41,7 @@ def command(out: Path, seed: int, threads: int | None) -> None:
     go_on = f"dragoman demo --out {shlex.quote(str(out))} --seed {seed}"
     outcome = train_in_sight(config, out, resume=(out / CONFIG).is_file(), go_on=go_on)
     click.echo(f"trained in {duration(outcome.elapsed_s)}; translating the held-out sentences", err=True)
-    translator = load(out, threads=threads)
+    translator = load(out, precision="float32", threads=threads)
     sources, references = (list(read_lines(corpus / f"test.{language}")) for language in ("en", "de"))
     _show_scores(translator, sources, references)
     click.echo("\nWhere the model looks while it writes (rows: output, columns: input; mean over layers and heads)\n")
