@@ -4,12 +4,7 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Sequence
-from concurrent.futures import Future, wait
-from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -22,18 +17,16 @@ from dragoman.config import Config, load_config
 from dragoman.engines.choose import EngineName, PrecisionName, load_engine, load_torch
 from dragoman.engines.engine import Engine, OpenEngine
 from dragoman.engines.insist import insist
+from dragoman.engines.stream import in_windows
 from dragoman.errors import ConfigError, ModelError
 from dragoman.score.likelihood import mean_loss
 from dragoman.search.step import Constraints, Hypothesis, Sampling, SearchConfig
 from dragoman.text.glossary import Glossary, untouched
 from dragoman.text.split import split_long
-from dragoman.text.windows import windows
 from dragoman.tokens.subwords import Subwords
 
 BATCH_TOKENS = 2048  # padded source tokens translated together; beams multiply it
 WINDOW = 4096  # lines sorted by length together when there are many
-_FIRST_WINDOW = 64  # lines
-_WINDOW_S = 2.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +164,6 @@ class Translator:
                 n_samples=nbest, numbers=[numbers[row] for row in rows], batch_tokens=batch_tokens,
             )  # fmt: skip
         else:
-            check_nbest(nbest, search.beam)
             found = self.engine.search(src_ids, search, constraints, nbest=nbest, batch_tokens=batch_tokens)
         if token_log_probs:
             found = self._with_token_log_probs(src_ids, found, batch_tokens)
@@ -199,39 +191,12 @@ class Translator:
         about two seconds, of at most `window` lines; no more than a few windows are in memory.
         """
         sampling: Sampling | None = options.pop("sampling", None)
-        pending: deque[Future[list[Translation]]] = deque()
-        size, n_read = min(_FIRST_WINDOW, window), 0
-        failure: Exception | None = None
 
-        def translated(chunk: list[str], first: int) -> list[Translation]:
-            nonlocal size
-            began = time.monotonic()
-            drawn = sampling and replace(sampling, first_sentence=sampling.first_sentence + first)
-            found = self.translate(chunk, sampling=drawn, **options)
-            size = min(window, max(_FIRST_WINDOW, int(len(chunk) * _WINDOW_S / (time.monotonic() - began))))
-            return found
+        def translated(chunk: list[str], n_before: int) -> list[Translation]:
+            drawn = sampling and replace(sampling, first_sentence=sampling.first_sentence + n_before)
+            return self.translate(chunk, sampling=drawn, **options)
 
-        with closing(windows(lines, window, lambda: size)) as chunks:
-            try:
-                while True:
-                    try:
-                        chunk = next(chunks, None)
-                    except Exception as error:  # of reading: the lines before it come first
-                        chunk, failure = None, error
-                    if chunk is None:
-                        break
-                    # While no line comes, what is on the way need not wait for more.
-                    while pending and (not chunk or len(pending) >= self.engine.n_at_once):
-                        yield from pending.popleft().result()
-                    if chunk:
-                        pending.append(_in_background(partial(translated, chunk, n_read)))
-                        n_read += len(chunk)
-                while pending:
-                    yield from pending.popleft().result()
-            finally:
-                wait(pending)  # a program may not end while an engine is at work
-        if failure is not None:
-            raise failure
+        return in_windows(lines, translated, most=window, n_at_once=self.engine.n_at_once)
 
     def loss(self, sentences: Sequence[str], references: Sequence[str], *, batch_tokens: int = BATCH_TOKENS) -> float:
         """Plain cross-entropy of the references in nats per target token, the end of each sentence included."""
@@ -301,20 +266,6 @@ class Translator:
         return tuple((int(row.argmax()), word) for word, row in enumerate(mass))
 
 
-def _in_background(function: Callable[[], list[Translation]]) -> Future[list[Translation]]:
-    """Its result, worked out in another thread."""
-    future: Future[list[Translation]] = Future()
-
-    def work() -> None:
-        try:
-            future.set_result(function())
-        except BaseException as error:  # raised where the result is asked for
-            future.set_exception(error)
-
-    threading.Thread(target=work, daemon=True).start()
-    return future
-
-
 def load(
     path: str | Path | Sequence[str | Path],
     *,
@@ -354,14 +305,6 @@ def _load_subwords(models: Sequence[tuple[Path, Config]]) -> Subwords:
                 hint="train the second with --init, or from the same subwords",
             )
     return loaded[0]
-
-
-def check_nbest(nbest: int, beam: int) -> None:
-    """Raises if a beam cannot give so many."""
-    if not 1 <= nbest <= beam:
-        raise ConfigError(
-            f"nbest={nbest} does not fit a beam of {beam}", hint=f"use nbest between 1 and {beam}, or a wider beam"
-        )
 
 
 def _with_terms(

@@ -30,7 +30,7 @@ def write_ct2(folder: Path, config: ModelConfig, weights: Weights, pieces: Seque
     """
     from ctranslate2 import specs
 
-    check_ct2(config)
+    _check(config)
     weights = {name: value.copy() for name, value in weights.items()}  # quantizing works in place
     spec = specs.TransformerSpec(
         specs.TransformerEncoderSpec(config.n_encoder_layers, **_shape(config, specs)),
@@ -52,9 +52,13 @@ def write_ct2(folder: Path, config: ModelConfig, weights: Weights, pieces: Seque
     spec.save(str(folder))
 
 
-def check_ct2(config: ModelConfig) -> None:
-    """Raises if CTranslate2 cannot compute this model."""
-    if config.key_width != config.value_width:
+def suits_ct2(config: ModelConfig) -> bool:
+    """Whether CTranslate2 can compute this model."""
+    return config.key_width == config.value_width
+
+
+def _check(config: ModelConfig) -> None:
+    if not suits_ct2(config):
         raise ModelError(
             f"CTranslate2 has no heads with keys of width {config.key_width} and values of width {config.value_width}",
             hint="use --engine torch",

@@ -61,12 +61,12 @@ class ResumableFile:
 
     def _keep(self) -> None:
         """Notes how far it is, once that is on disk."""
+        from dragoman.checkpoint.folder import write_text
+
         self._file.flush()
         os.fsync(self._file.fileno())
         state = {"lines": self.n_done, "bytes": self._file.tell(), "settings": self._settings}
-        fresh = self._state.with_suffix(".new")
-        fresh.write_text(json.dumps(state), encoding="utf-8")
-        fresh.replace(self._state)
+        write_text(self._state, json.dumps(state))
         self._n_kept = self.n_done
 
     def _found(self) -> tuple[int, int]:
@@ -109,3 +109,8 @@ class Counted:
             text = f"{n_done:,} of {self._total:,} lines, {rate:,.0f} a second, ETA {duration(left_s)}"
         end = "\n" if not self._is_terminal or n_done == self._total else "\x1b[K\r"
         print(text, file=sys.stderr, end=end, flush=True)
+
+    def close(self) -> None:
+        """Leaves a clean line at a terminal."""
+        if self._is_terminal:
+            print(end="\x1b[K", file=sys.stderr, flush=True)

@@ -95,6 +95,7 @@ def command(file: str | None, model: tuple[str, ...], output: Path | None, style
                 account.note(translation, out.n_done + 1)
                 out.write(_written(translation, out.n_done + 1, style, flags))
                 counted.show(out.n_done)
+        counted.close()
     account.give()
 
 
@@ -159,6 +160,7 @@ def _settings(models: Sequence[str], file: str, style: str, flags: dict[str, Any
         "format": style,
         "weights": [_identity(Path(model) / WEIGHTS) for model in models],
         "input": _identity(Path(file)),
+        "terms": flags["glossary"] and _identity(Path(flags["glossary"])),
     }
 
 

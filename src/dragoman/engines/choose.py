@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal, get_args
 
+from dragoman.checkpoint.ct2 import suits_ct2
 from dragoman.config import Config
 from dragoman.engines.engine import Engine, OpenEngine
 from dragoman.errors import ConfigError, MissingPartError
@@ -52,7 +53,7 @@ def _suits_ct2(config: Config, device: str) -> bool:
     import ctranslate2
 
     has_cuda = device == "cuda" or (device == "auto" and ctranslate2.get_cuda_device_count() > 0)
-    return not has_cuda and config.model.key_width == config.model.value_width
+    return not has_cuda and suits_ct2(config.model)
 
 
 def load_torch(models: Sequence[tuple[Path, Config]], device: str, threads: int | None = None) -> OpenEngine:

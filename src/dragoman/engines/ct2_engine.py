@@ -19,14 +19,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from dragoman.checkpoint.ct2 import Precision, check_ct2, write_ct2
+from dragoman.checkpoint.ct2 import Precision, write_ct2
 from dragoman.checkpoint.folder import WEIGHTS, new_folder, open_weights, write_text
 from dragoman.checkpoint.shapes import check_shapes, weight_shapes
 from dragoman.config import Config
 from dragoman.engines.engine import Ids
 from dragoman.errors import ModelError
 from dragoman.model.config import ModelConfig
-from dragoman.search.step import Constraints, Hypothesis, SearchConfig
+from dragoman.search.step import Constraints, Hypothesis, SearchConfig, check_nbest
 from dragoman.search.step import length_penalty as penalty
 from dragoman.tokens.subwords import Subwords
 
@@ -52,19 +52,17 @@ class Ct2Engine:
         self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, *, nbest: int, batch_tokens: int
     ) -> list[list[Hypothesis]]:
         """By CTranslate2's beam search, ranked by the paper's length penalty."""
+        check_nbest(nbest, search.beam)
         if not src_ids:
             return []
         limits = constraints.limits([len(ids) for ids in src_ids], search.max_extra_tokens)
         found = self._search(src_ids, search, constraints, max(limits), batch_tokens, is_exact=self._is_exact)
-        for row, hypotheses in enumerate(found):
-            if any(len(ids) >= limits[row] for ids, _ in hypotheses):
-                (found[row],) = self._search(
-                    [src_ids[row]], search, constraints.of([row]), limits[row], batch_tokens, is_exact=True
-                )
-            elif not constraints:
-                continue
-            # Neither the end of what it cuts nor what it forbids or forces has the model's own probability there.
-            found[row] = self._counted(src_ids[row], found[row])
+        full = [row for row, hyps in enumerate(found) if any(len(ids) >= limits[row] for ids, _ in hyps)]
+        for row in full:
+            one = constraints.of([row])
+            (found[row],) = self._search([src_ids[row]], search, one, limits[row], batch_tokens, is_exact=True)
+        # Neither the end of what it cuts nor what it forbids or forces has the model's own probability there.
+        self._count(src_ids, found, range(len(found)) if constraints else full, batch_tokens)
         return [_ranked(hypotheses, search.length_penalty)[:nbest] for hypotheses in found]
 
     def token_log_probs(
@@ -119,11 +117,19 @@ class Ct2Engine:
             for result in results
         ]
 
-    def _counted(self, src: Ids, hypotheses: Sequence[tuple[list[int], float]]) -> list[tuple[list[int], float]]:
-        """The hypotheses of a sentence with the log-probabilities of forced decoding."""
-        targets = [ids for ids, _ in hypotheses]
-        numbers = self.token_log_probs([src] * len(targets), targets, batch_tokens=0)
-        return [(ids, sum(log_probs)) for ids, log_probs in zip(targets, numbers, strict=True)]
+    def _count(
+        self,
+        src_ids: Sequence[Ids],
+        found: list[list[tuple[list[int], float]]],
+        rows: Sequence[int],
+        batch_tokens: int,
+    ) -> None:
+        """Gives the hypotheses of these sentences the log-probabilities of forced decoding."""
+        places = [(row, k) for row in rows for k in range(len(found[row]))]
+        targets = [found[row][k][0] for row, k in places]
+        numbers = self.token_log_probs([src_ids[row] for row, _ in places], targets, batch_tokens=batch_tokens)
+        for (row, k), ids, log_probs in zip(places, targets, numbers, strict=True):
+            found[row][k] = ids, sum(log_probs)
 
     def _named(self, ids: Ids) -> list[str]:
         return [self._pieces[i] for i in ids]
@@ -150,7 +156,6 @@ def load_ct2_engine(
     """The engine with the weights of a run folder, from the CTranslate2 files kept there or made now."""
     import ctranslate2
 
-    check_ct2(config.model)
     pieces = subwords.pieces(range(subwords.vocab_size))
 
     def opened(path: Path) -> Any:

@@ -29,8 +29,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from dragoman.errors import ConfigError
-from dragoman.search.step import Hypothesis, S, SearchConfig, Step
+from dragoman.search.step import Hypothesis, S, SearchConfig, Step, check_nbest
 from dragoman.search.step import length_penalty as penalty
 from dragoman.search.top import top
 
@@ -52,10 +51,7 @@ def beam_search(
     double precision, so that rounding does not make ties.
     """
     SearchConfig(beam=beam, length_penalty=length_penalty)  # refuses what a run file may not say either
-    if not 1 <= nbest <= beam:
-        raise ConfigError(
-            f"nbest={nbest} does not fit a beam of {beam}", hint=f"use nbest between 1 and {beam}, or a wider beam"
-        )
+    check_nbest(nbest, beam)
     found: list[list[Hypothesis]] = [[] for _ in max_lens]
     if not max_lens:
         return found

@@ -50,6 +50,14 @@ class SearchConfig:
             )
 
 
+def check_nbest(nbest: int, beam: int) -> None:
+    """Raises if a beam cannot give so many."""
+    if not 1 <= nbest <= beam:
+        raise ConfigError(
+            f"nbest={nbest} does not fit a beam of {beam}", hint=f"use nbest between 1 and {beam}, or a wider beam"
+        )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
     """How to draw a translation instead of searching for the likeliest one."""
