@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from small_run import Corpus, Forks, small
+from small_run import Corpus
 
 from dragoman.errors import ConfigError
 from dragoman.text.glossary import Glossary, Term
@@ -20,30 +20,8 @@ from dragoman.translator import Translation, Translator, load
 
 
 @pytest.fixture(scope="module")
-def folder(forks: Forks, corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that has learned enough to answer differently to different sentences."""
-    folder = tmp_path_factory.mktemp("ct2") / "run"
-    settings = small(250, "train.optimizer='muon'", "train.lr=0.01", "train.schedule='linear'", "train.valid_every=250")
-    ended = forks.run(["train", *corpus.flags(), "--out", str(folder), *settings])
-    assert ended.code == 0, ended.err
-    return folder
-
-
-@pytest.fixture(scope="module")
-def ours(folder: Path) -> Translator:
-    return load(folder, engine="torch")
-
-
-@pytest.fixture(scope="module")
 def theirs(folder: Path) -> Translator:
     return load(folder, engine="ct2", precision="float32", threads=1)
-
-
-@pytest.fixture(scope="module")
-def sentences(corpus: Corpus) -> list[str]:
-    """Some that the model knows, some that it makes little of."""
-    lines = corpus.src.read_text(encoding="utf-8").splitlines()[:60]
-    return [*lines, *(line[::-1] for line in lines[:20]), "", "x", " ".join(lines[:4])]
 
 
 def assert_same(found: list[Translation], expected: list[Translation]) -> None:
@@ -250,7 +228,5 @@ def test_without_torch(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
 def test_choices_that_there_are_not(folder: Path) -> None:
     with pytest.raises(ConfigError, match='engine "tpu" is not a choice'):
         load(folder, engine="tpu")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="has no int8"):
-        load(folder, engine="torch", precision="int8")
     with pytest.raises(ConfigError, match="threads=0"):
         load(folder, threads=0)

@@ -48,7 +48,15 @@ _WINDOW = 4096  # lines read, sorted by length and translated together; bounds m
 @click.option("--alignments", is_flag=True, help="Put word alignments (source-target) after each translation.")
 @click.option("--batch-tokens", type=int, metavar="N", help="Source tokens translated together.")
 @click.option("--engine", type=click.Choice(["auto", "torch", "ct2"]), default="auto", help="What translates.")
-@click.option("--precision", type=click.Choice(["auto", "float32", "int8"]), default="auto", help="Of matrix products.")
+@click.option(
+    "--precision",
+    type=click.Choice(["auto", "float32", "int8", "bfloat16"]),
+    default="auto",
+    help="Of matrix products.",
+)
+@click.option(
+    "--shortlist/--no-shortlist", default=True, help="Choose among the subwords likely for a source, or among all."
+)
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Where to run.")
 @click.option("--threads", type=int, metavar="N", help="Processor threads to use.")
 @click.option(
@@ -70,7 +78,9 @@ def command(file: str | None, model: tuple[str, ...], output: Path | None, style
     from dragoman.text.lines import count_lines, read_lines
     from dragoman.translator import load
 
-    translator = load(model, **{name: flags[name] for name in ("engine", "precision", "device", "threads")})
+    total = count_lines(str(file)) if file is not None and os.path.isfile(file) else None  # a pipe is read but once
+    chosen = {name: flags[name] for name in ("engine", "precision", "device", "threads", "shortlist")}
+    translator = load(model, **chosen, n_sentences=total)
     lines = read_lines(_stdin(), name="stdin") if is_stdin else read_lines(str(file))
     window = 1 if is_stdin and sys.stdin.isatty() else _WINDOW
     account = _Account()
@@ -83,7 +93,6 @@ def command(file: str | None, model: tuple[str, ...], output: Path | None, style
                 sys.stdout.flush()
         account.give()
         return
-    total = None if is_stdin else count_lines(str(file))
     settings = None if is_stdin else _settings(model, str(file), style, flags)
     with ResumableFile(output, settings, resume=flags["resume"]) as out, _told_how_to_go_on(out, is_stdin):
         counted = Counted(total, out.n_done)

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, get_args
 
-from dragoman.checkpoint.ct2 import suits_ct2
+from dragoman.checkpoint.ct2 import Precision, suits_ct2
 from dragoman.config import Config
-from dragoman.engines.engine import Engine, OpenEngine
+from dragoman.engines.engine import Engine, OpenEngine, n_cores
 from dragoman.errors import ConfigError, MissingPartError
 from dragoman.tokens.subwords import Subwords
 
 EngineName = Literal["auto", "torch", "ct2"]
-PrecisionName = Literal["auto", "float32", "int8"]
+PrecisionName = Literal["auto", "float32", "int8", "bfloat16"]
+
+_MANY = 500  # sentences, from which on loading torch is worth its time
+_WIDE = 384  # d_model, from which on our search in int8 gives more an hour than CTranslate2's
 
 
 def load_engine(
@@ -25,6 +29,8 @@ def load_engine(
     precision: PrecisionName,
     device: str,
     threads: int | None,
+    shortlist: bool,
+    n_sentences: int | None,
 ) -> Engine:
     """The engine with the weights of these run folders, whose settings are beside them."""
     for name, value, choices in (("engine", engine, EngineName), ("precision", precision, PrecisionName)):
@@ -32,16 +38,34 @@ def load_engine(
             raise ConfigError(f'{name} "{value}" is not a choice', hint=f"use one of {', '.join(get_args(choices))}")
     if threads is not None and threads < 1:
         raise ConfigError(f"threads={threads} is below 1", hint="give a whole number above 0")
-    if len(models) > 1 and (engine == "ct2" or precision == "int8"):
+    if len(models) > 1 and (engine == "ct2" or precision in ("int8", "bfloat16")):
         raise ConfigError("several models are averaged by the torch engine, in float32", hint="use --engine torch")
     folder, config = models[0]
     if engine == "auto":
-        engine = "ct2" if len(models) == 1 and _suits_ct2(config, device) else "torch"
+        engine, precision = _chosen(models, precision, device, n_sentences)
     if engine == "torch":
-        if precision == "int8":
-            raise ConfigError("the torch engine has no int8", hint="use --engine ct2, or --precision float32")
+        if precision in ("int8", "bfloat16"):
+            return _load_quick(folder, config, precision, device, threads, shortlist=shortlist)
         return load_torch(models, device, threads)
-    return _load_ct2(folder, config, subwords, precision, device, threads)
+    if precision == "bfloat16":
+        raise ConfigError("the engine ct2 has no bfloat16 on a processor", hint="use --engine torch, or int8")
+    return _load_ct2(folder, config, subwords, "int8" if precision == "auto" else precision, device, threads)
+
+
+def _chosen(
+    models: Sequence[tuple[Path, Config]], precision: PrecisionName, device: str, n_sentences: int | None
+) -> tuple[EngineName, PrecisionName]:
+    """The fastest that is there: for many sentences of a wide model our own int8, else CTranslate2."""
+    _, config = models[0]
+    if len(models) > 1 or precision == "bfloat16" or not _suits_ct2(config, device):
+        return "torch", precision
+    is_much = (n_sentences or 0) >= _MANY and config.model.d_model >= _WIDE
+    if is_much and precision in ("auto", "int8") and importlib.util.find_spec("torch") is not None:
+        from dragoman.engines.products import has_int8
+
+        if has_int8():
+            return "torch", "int8"
+    return "ct2", precision
 
 
 def _suits_ct2(config: Config, device: str) -> bool:
@@ -58,23 +82,45 @@ def _suits_ct2(config: Config, device: str) -> bool:
 
 def load_torch(models: Sequence[tuple[Path, Config]], device: str, threads: int | None = None) -> OpenEngine:
     """Our own engine, of one model or several."""
-    try:
+    with _torch_needed("sampling, attention, alignments and the torch engine"):
         import torch
 
         from dragoman.engines.torch_engine import load_torch_engine
-    except ModuleNotFoundError as error:
-        if error.name != "torch":
-            raise
-        raise MissingPartError(
-            "sampling, attention, alignments and the torch engine need torch", hint="pip install 'dragoman[train]'"
-        ) from None
     if threads is not None:
         torch.set_num_threads(threads)
     return load_torch_engine([(folder, config.model) for folder, config in models], device)
 
 
+@contextmanager
+def _torch_needed(what: str) -> Iterator[None]:
+    """Says what to install where torch is not there."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise MissingPartError(f"{what} need torch", hint="pip install 'dragoman[train]'") from None
+
+
+def _load_quick(
+    folder: Path,
+    config: Config,
+    precision: Literal["int8", "bfloat16"],
+    device: str,
+    threads: int | None,
+    *,
+    shortlist: bool,
+) -> Engine:
+    with _torch_needed(f"the torch engine in {precision}"):
+        from dragoman.engines.quick_engine import load_quick_engine
+        from dragoman.engines.torch_engine import pick_device
+    if pick_device(device).type != "cpu":
+        raise ConfigError(f"{precision} is for the processor", hint="use --precision float32, or --device cpu")
+    return load_quick_engine(folder, config.model, precision, shortlist=shortlist, n_threads=threads or n_cores())
+
+
 def _load_ct2(
-    folder: Path, config: Config, subwords: Subwords, precision: PrecisionName, device: str, threads: int | None
+    folder: Path, config: Config, subwords: Subwords, precision: Precision, device: str, threads: int | None
 ) -> Engine:
     try:
         import ctranslate2  # noqa: F401
@@ -84,6 +130,4 @@ def _load_ct2(
 
     if device == "cuda":
         raise ConfigError("the engine ct2 runs on the processor here", hint="use --engine torch, or --device cpu")
-    return load_ct2_engine(
-        folder, config, subwords, precision="int8" if precision == "auto" else precision, threads=threads
-    )
+    return load_ct2_engine(folder, config, subwords, precision=precision, threads=threads)

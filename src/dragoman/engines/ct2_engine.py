@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from dragoman.checkpoint.ct2 import Precision, write_ct2
 from dragoman.checkpoint.folder import WEIGHTS, new_folder, open_weights, write_text
 from dragoman.checkpoint.shapes import check_shapes, weight_shapes
 from dragoman.config import Config
-from dragoman.engines.engine import Ids
+from dragoman.engines.engine import Ids, n_cores
 from dragoman.errors import ModelError
 from dragoman.model.config import ModelConfig
 from dragoman.search.step import Constraints, Hypothesis, SearchConfig, check_nbest
@@ -162,7 +161,7 @@ def load_ct2_engine(
         return ctranslate2.Translator(
             str(path),
             compute_type=precision,
-            inter_threads=threads or _n_cores(),
+            inter_threads=threads or n_cores(),
             intra_threads=1,
             max_queued_batches=-1,
         )
@@ -184,11 +183,6 @@ def load_ct2_engine(
         return Ct2Engine(opened(kept), pieces, is_exact=precision == "float32")
     except RuntimeError as error:
         raise ModelError(f"{kept} cannot be read ({error})", hint="delete it: it will be made again") from None
-
-
-def _n_cores() -> int:
-    """Those that this process may use, where the system tells."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _read(path: Path, config: ModelConfig) -> dict[str, Any]:

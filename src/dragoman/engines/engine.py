@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol
 
@@ -62,3 +63,8 @@ def batches(lengths: Sequence[int], batch_tokens: int) -> Iterator[list[int]]:
         rows.append(row)
     if rows:
         yield rows
+
+
+def n_cores() -> int:
+    """Those that this process may use, where the system tells."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

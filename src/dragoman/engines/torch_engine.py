@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +46,8 @@ class TorchEngine:
     ) -> list[list[Hypothesis]]:
         """By beam search, or greedily with a beam of 1."""
 
-        def find(rows: list[int], step: Step[Any], state: Any, limits: dict[str, Any]) -> list[list[Hypothesis]]:
-            if search.beam == nbest == 1:
-                return [[hypothesis] for hypothesis in greedy_search(step, state, **limits)]
-            return beam_search(step, state, **limits, beam=search.beam, nbest=nbest)
+        def find(rows: list[int], begun: Begun) -> list[list[Hypothesis]]:
+            return begun.search(search.beam, nbest)
 
         return self._in_batches(src_ids, search, constraints, find, batch_tokens)
 
@@ -59,11 +58,11 @@ class TorchEngine:
     ) -> list[list[Hypothesis]]:  # fmt: skip
         """Hypotheses drawn at random; `numbers` are those of the sentences in the whole input."""
 
-        def find(rows: list[int], step: Step[Any], state: Any, limits: dict[str, Any]) -> list[list[Hypothesis]]:
+        def find(rows: list[int], begun: Begun) -> list[list[Hypothesis]]:
             return sample_search(
-                step,
-                state,
-                **limits,
+                begun.step,
+                begun.state,
+                **begun.limits,
                 indices=[numbers[row] for row in rows],
                 temperature=sampling.temperature,
                 top_k=sampling.top_k,
@@ -108,19 +107,11 @@ class TorchEngine:
         self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, find: Any, batch_tokens: int
     ) -> list[list[Hypothesis]]:
         found: list[list[Hypothesis]] = [[] for _ in src_ids]
-        max_lens = constraints.limits([len(ids) for ids in src_ids], search.max_extra_tokens)
         with _evaluating(self.model, *self._others):
             for rows in batches([len(ids) for ids in src_ids], batch_tokens):
                 step, state = self._start(self._padded([[*src_ids[row], EOS_ID] for row in rows]))
-                if constraints:
-                    step, state = constrained(step, constraints.of(rows)), SearchPath.start(state, len(rows))
-                limits: dict[str, Any] = {
-                    "max_lens": [max_lens[row] for row in rows],
-                    "bos_id": BOS_ID,
-                    "eos_id": EOS_ID,
-                    "length_penalty": search.length_penalty,
-                }
-                for row, hypotheses in zip(rows, find(rows, step, state, limits), strict=True):
+                begun = Begun.of(step, state, [len(src_ids[row]) for row in rows], search, constraints.of(rows))
+                for row, hypotheses in zip(rows, find(rows, begun), strict=True):
                     found[row] = hypotheses
         return found
 
@@ -132,17 +123,55 @@ class TorchEngine:
         return averaged([model.step for model in models]), States(tuple(model.start(src_BS) for model in models))
 
     def _padded(self, ids: Sequence[Ids]) -> torch.Tensor:
-        return pad_sequences([list(one) for one in ids], PAD_ID).to(self.model.embedding.weight.device)
+        return padded(ids).to(self.model.embedding.weight.device)
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A search of a batch, ready to go."""
+
+    step: Step[Any]
+    state: Any
+    limits: dict[str, Any]  # what every kind of search is told
+
+    @classmethod
+    def of(
+        cls, step: Step[Any], state: Any, src_lens: Sequence[int], search: SearchConfig, constraints: Constraints, *,
+        bos_id: int = BOS_ID, eos_id: int = EOS_ID,
+    ) -> Begun:  # fmt: skip
+        """Of sentences of these lengths, held to the constraints."""
+        limits = {
+            "max_lens": constraints.limits(src_lens, search.max_extra_tokens),
+            "bos_id": bos_id,
+            "eos_id": eos_id,
+            "length_penalty": search.length_penalty,
+        }
+        if constraints:
+            step, state = constrained(step, constraints), SearchPath.start(state, len(src_lens))
+        return cls(step, state, limits)
+
+    def search(self, beam: int, nbest: int) -> list[list[Hypothesis]]:
+        """The best hypotheses of each sentence."""
+        if beam == nbest == 1:
+            return [[hypothesis] for hypothesis in greedy_search(self.step, self.state, **self.limits)]
+        return beam_search(self.step, self.state, **self.limits, beam=beam, nbest=nbest)
+
+
+def padded(ids: Sequence[Ids]) -> torch.Tensor:
+    """The sentences below one another."""
+    return pad_sequences([list(one) for one in ids], PAD_ID)
 
 
 def load_torch_engine(models: Sequence[tuple[Path, ModelConfig]], device: str) -> TorchEngine:
     """The engine with the weights of one or several run folders."""
-    loaded = []
-    for folder, config in models:
-        model = Transformer(config)
-        load_weights(model, folder / WEIGHTS)
-        loaded.append(model.to(pick_device(device)).eval())
-    return TorchEngine(*loaded)
+    return TorchEngine(*(load_model(folder, config).to(pick_device(device)) for folder, config in models))
+
+
+def load_model(folder: Path, config: ModelConfig) -> Transformer:
+    """The model of a run folder, to be used and not trained."""
+    model = Transformer(config)
+    load_weights(model, folder / WEIGHTS)
+    return model.eval()
 
 
 def pick_device(name: str) -> torch.device:

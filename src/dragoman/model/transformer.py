@@ -79,7 +79,7 @@ class Transformer(nn.Module):
         return F.log_softmax(self._project(hidden_BTD[:, 0]), dim=-1), cache
 
     def _encode(self, src_BS: Tensor, engine: Engine) -> tuple[Tensor, list[Tensor]]:
-        x_BSD = self._embed(src_BS, self.embedding, self.src_positions, 0)
+        x_BSD = self.embed(src_BS, self.embedding, self.src_positions, 0)
         may_see = padding_mask(src_BS, self.config.pad_id)
         layer_weights = []
         for layer in self.encoder:
@@ -100,7 +100,7 @@ class Transformer(nn.Module):
     ) -> tuple[Tensor, Cache, tuple[list[Tensor], list[Tensor]]]:
         n_tokens = cache.n_tokens + tgt_BT.shape[1]
         embedding = self.embedding if self.config.tie_embeddings else self.tgt_embedding
-        x_BTD = self._embed(tgt_BT, embedding, self.tgt_positions, cache.n_tokens)
+        x_BTD = self.embed(tgt_BT, embedding, self.tgt_positions, cache.n_tokens)
         # Padding stands after the words, so the causal mask hides it from them; one query alone sees all there is.
         may_see = None if tgt_BT.shape[1] == 1 else causal_mask(tgt_BT.shape[1], n_tokens, tgt_BT.device)
         present, self_weights, cross_weights = [], [], []
@@ -112,7 +112,7 @@ class Transformer(nn.Module):
         cache = Cache(memory=cache.memory, past=tuple(present), src_may_see=cache.src_may_see, n_tokens=n_tokens)
         return self.decoder_norm(x_BTD), cache, (self_weights, cross_weights)
 
-    def _embed(self, ids_BT: Tensor, embedding: nn.Embedding, positions: Positions, start: int) -> Tensor:
+    def embed(self, ids_BT: Tensor, embedding: nn.Embedding, positions: Positions, start: int) -> Tensor:
         """Embeddings times sqrt(d_model), plus positions, dropped out: sections 3.4, 3.5 and 5.4."""
         return self.dropout(positions(embedding(ids_BT) * math.sqrt(self.config.d_model), start))
 

@@ -1,0 +1,95 @@
+"""Our model and our search in int8 or bfloat16: on a processor, the most translations an hour of a wide model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+
+from dragoman.checkpoint.folder import SHORTLIST
+from dragoman.engines.engine import Ids, batches
+from dragoman.engines.products import Bfloat16Linear, Int8Linear, has_int8
+from dragoman.engines.quick_model import QuickTransformer
+from dragoman.engines.torch_engine import Begun, load_model, padded
+from dragoman.errors import ConfigError
+from dragoman.model.config import ModelConfig
+from dragoman.search.step import Constraints, Hypothesis, SearchConfig
+from dragoman.tokens.shortlist import Shortlist
+from dragoman.tokens.subwords import BOS_ID, EOS_ID
+
+
+class QuickEngine:
+    """A Transformer in fewer bits and the searches, several batches side by side."""
+
+    can_look_inside = False
+    n_at_once = 2
+
+    def __init__(self, model: QuickTransformer, shortlist: Shortlist | None, n_threads: int) -> None:
+        """Without a shortlist, every subword is looked at for every token."""
+        self._model, self._shortlist, self._n_threads = model, shortlist, n_threads
+        self._pool = ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,))
+
+    def search(
+        self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, *, nbest: int, batch_tokens: int
+    ) -> list[list[Hypothesis]]:
+        """By beam search, or greedily with a beam of 1; a prefix or a ban may need what no shortlist has."""
+        shortlist = None if constraints else self._shortlist
+
+        def find(rows: list[int]) -> list[list[Hypothesis]]:
+            with torch.inference_mode():
+                lists = None if shortlist is None else [shortlist.ids(src_ids[row]) for row in rows]
+                state = self._model.start(padded([[*src_ids[row], EOS_ID] for row in rows]), lists)
+                bos_id, eos_id = state.choice.places([BOS_ID, EOS_ID])
+                begun = Begun.of(
+                    self._model.step, state, [len(src_ids[row]) for row in rows], search, constraints.of(rows),
+                    bos_id=bos_id, eos_id=eos_id,
+                )  # fmt: skip
+                return [state.choice.named(hypotheses) for hypotheses in begun.search(search.beam, nbest)]
+
+        return self._in_batches([len(ids) for ids in src_ids], find, batch_tokens)
+
+    def token_log_probs(
+        self, src_ids: Sequence[Ids], tgt_ids: Sequence[Ids], *, batch_tokens: int
+    ) -> list[tuple[float, ...]]:
+        """Token by token, as the search goes."""
+
+        def find(rows: list[int]) -> list[tuple[float, ...]]:
+            with torch.inference_mode():
+                state = self._model.start(padded([[*src_ids[row], EOS_ID] for row in rows]))
+                tgt_BT = padded([[BOS_ID, *tgt_ids[row], EOS_ID] for row in rows])
+                numbers = []
+                for last_B, next_B in zip(tgt_BT.T[:-1], tgt_BT.T[1:], strict=True):
+                    log_probs_BV, state = self._model.step(last_B, state)
+                    numbers.append(log_probs_BV.gather(1, next_B[:, None])[:, 0])
+                rows_BT = torch.stack(numbers, dim=1).tolist()
+                return [tuple(row_T[: len(tgt_ids[row]) + 1]) for row, row_T in zip(rows, rows_BT, strict=True)]
+
+        lengths = [max(len(src), len(tgt)) + 1 for src, tgt in zip(src_ids, tgt_ids, strict=True)]
+        return self._in_batches(lengths, find, batch_tokens)
+
+    def _in_batches(
+        self, lengths: Sequence[int], find: Callable[[list[int]], list[Any]], batch_tokens: int
+    ) -> list[Any]:
+        """What `find` gives for each row, several batches side by side if there are several threads."""
+        share = -(-sum(lengths) // self._n_threads)  # so that a small input, too, is shared
+        parts = list(batches(lengths, min(batch_tokens, max(share, 1))))
+        found: list[Any] = [None] * len(lengths)
+        for rows, answers in zip(parts, self._pool.map(find, parts), strict=True):
+            for row, answer in zip(rows, answers, strict=True):
+                found[row] = answer
+        return found
+
+
+def load_quick_engine(
+    folder: Path, config: ModelConfig, precision: Literal["int8", "bfloat16"], *, shortlist: bool, n_threads: int
+) -> QuickEngine:
+    """The engine with the weights of a run folder, and its shortlist if there is one and it is wanted."""
+    if precision == "int8" and not has_int8():
+        raise ConfigError("torch has no int8 on this processor", hint="use --engine ct2, or --precision float32")
+    path = folder / SHORTLIST
+    found = Shortlist.load(path, config.vocab_size) if shortlist and path.exists() else None
+    product = Int8Linear if precision == "int8" else Bfloat16Linear
+    return QuickEngine(QuickTransformer(load_model(folder, config), product), found, n_threads)

@@ -1,0 +1,264 @@
+"""Our model for a processor, its products in fewer bits and its decoder laid out for search.
+
+Norms, softmax and residual sums stay in float32. The encoder runs once for a sentence,
+and its hypotheses share the keys and values. Nor are those of hypotheses copied when a beam is reordered: each column
+of the cache belongs to one hypothesis of one step, and a mask tells which columns each of the living descends from. Keys
+and values are kept in fewer bits too, since reading them is most of what attention costs here.
+"""
+
+# Letters: B sentences in search, W hypotheses of each, N = B * W rows, M chosen rows, A places for sentences, S source
+# length, C columns of the cache, D d_model, H heads, K key or value width, V vocabulary or shortlist.
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import cast
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from dragoman.engines.products import Bfloat16Linear, Int8Linear, Product, joined, replace_linears
+from dragoman.model.attention import KeyValues, MultiHeadAttention
+from dragoman.model.layers import DecoderLayer
+from dragoman.model.transformer import Transformer
+from dragoman.search.step import Hypothesis
+
+_FEWEST_PLACES = 0.5  # share that must be in use, or the others are closed up
+_STEPS_AHEAD = 4  # for which there is room when columns are put in order
+_LANES = 16  # columns come in multiples of this: products of other sizes are twice as slow
+
+
+class QuickTransformer:
+    """A Transformer for search alone, its products in fewer bits."""
+
+    def __init__(self, model: Transformer, product: Product) -> None:
+        """Changes the linear layers of the model given, which is of no other use afterwards."""
+        self._model, self._product = model, product
+        self._logits_VD = model.output_weight_VD.detach()
+        self._project = product(self._logits_VD)
+        self._layers = [_Layer(cast("DecoderLayer", layer), product) for layer in model.decoder]
+        replace_linears(model, product)
+
+    def start(self, src_BS: Tensor, shortlists: Sequence[np.ndarray] | None = None) -> State:
+        """The state from which `step` decodes, onto the ids of each sentence's shortlist if given."""
+        cache = self._model.start(src_BS)
+        choice = _Choice(None, None, self._project)
+        if shortlists is not None:
+            ids_V, allowed_BV = _allowed(shortlists)
+            choice = _Choice(ids_V, allowed_BV, self._product(self._logits_VD[ids_V]))
+        return State(
+            caches=[_Cache.start(kv, self._product.keeps) for kv in cache.memory],
+            choice=choice,
+            src_sees_A11S=torch.zeros(cache.src_may_see.shape).masked_fill_(~cache.src_may_see, -math.inf),
+            sees_BWC=torch.zeros(len(src_BS), 1, 0),
+            places_B=torch.arange(len(src_BS)),
+            n_tokens=0,
+        )
+
+    def step(self, last_N: Tensor, state: State) -> tuple[Tensor, State]:
+        """Log-probabilities (N, V) of the next token of each row, and the state that includes `last_N`."""
+        state, at = state.opened()
+        model = self._model
+        embedding = model.embedding if model.config.tie_embeddings else model.tgt_embedding
+        ids_N1 = state.choice.ids(last_N)[:, None]
+        x_ND = model.embed(ids_N1, embedding, model.tgt_positions, state.n_tokens - 1)[:, 0]
+        for layer, cache in zip(self._layers, state.caches, strict=True):
+            x_ND = layer(x_ND, cache, at)
+        return state.choice.log_probs(model.decoder_norm(x_ND)), state
+
+
+class _Layer:
+    """One layer of the decoder, a token at a time."""
+
+    def __init__(self, layer: DecoderLayer, product: Product) -> None:
+        self._layer, part = layer, layer.self_attention
+        self._qkv = joined([part.query, part.key, part.value], product)
+        self._widths = [linear.out_features for linear in (part.query, part.key, part.value)]
+
+    def __call__(self, x_ND: Tensor, cache: _Cache, at: _At) -> Tensor:
+        layer = self._layer
+        q, k, v = self._qkv(layer.self_norm.before(x_ND)).split(self._widths, dim=1)
+        n_heads = layer.self_attention.n_heads
+        cache.write(at.heads(k, n_heads), at.heads(v, n_heads), at)
+        gathered = _gather(layer.self_attention, q, cache.past, at.sees_A1WC, at)
+        x_ND = layer.self_norm.after(x_ND, layer.self_attention.output(gathered))
+
+        q = layer.cross_attention.query(layer.cross_norm.before(x_ND))
+        gathered = _gather(layer.cross_attention, q, cache.memory, at.src_sees_A11S, at)
+        x_ND = layer.cross_norm.after(x_ND, layer.cross_attention.output(gathered))
+        return layer.feed_forward_norm.after(x_ND, layer.feed_forward(layer.feed_forward_norm.before(x_ND)))
+
+
+def _gather(part: MultiHeadAttention, q_NK: Tensor, kv: KeyValues, sees: Tensor, at: _At) -> Tensor:
+    """What the rows gather: softmax(q k' / sqrt(d_k)) v, the heads side by side."""
+    scale = 1 / math.sqrt(kv.k_BHSK.shape[3]) if part.scale is None else part.scale
+    q_AHWK = at.spread(at.heads(q_NK.to(kv.k_BHSK.dtype), part.n_heads))
+    weights = (q_AHWK @ kv.k_BHSK.mT).float().mul_(scale).add_(sees).softmax(dim=-1)
+    out_BWHK = at.picked((weights.to(kv.v_BHSU.dtype) @ kv.v_BHSU).transpose(1, 2))
+    return out_BWHK.reshape(len(q_NK), -1).float()
+
+
+@dataclass(frozen=True, slots=True)
+class _At:
+    """Where a step is, and which columns its rows see: 0 where they do, else -inf."""
+
+    columns: slice  # those of its own keys and values
+    width: int
+    places_B: Tensor | None  # of the sentences in search, if not all places are in use
+    sees_A1WC: Tensor
+    src_sees_A11S: Tensor
+
+    def heads(self, x_NK: Tensor, n_heads: int) -> Tensor:
+        """The rows of each sentence together, their heads apart: (B, H, W, K)."""
+        return x_NK.reshape(-1, self.width, n_heads, x_NK.shape[1] // n_heads).transpose(1, 2)
+
+    def spread(self, x_B: Tensor) -> Tensor:
+        """What belongs to sentences, at their places."""
+        if self.places_B is None:
+            return x_B
+        return x_B.new_zeros(len(self.src_sees_A11S), *x_B.shape[1:]).index_copy_(0, self.places_B, x_B)
+
+    def picked(self, x_A: Tensor) -> Tensor:
+        """The reverse."""
+        return x_A if self.places_B is None else x_A.index_select(0, self.places_B)
+
+
+@dataclass(slots=True)
+class _Cache:
+    """Of one layer: keys and values of the source, and of the columns so far, with room for some more.
+
+    All columns are looked at, also those to come: part of a tensor would be copied for each product.
+    """
+
+    memory: KeyValues
+    past: KeyValues
+
+    @classmethod
+    def start(cls, memory: KeyValues, dtype: torch.dtype) -> _Cache:
+        """Without columns."""
+        memory = KeyValues(*(part.to(dtype).contiguous() for part in memory))
+        return cls(memory, KeyValues(*(part[:, :, :0] for part in memory)))
+
+    def write(self, k_BHWK: Tensor, v_BHWK: Tensor, at: _At) -> None:
+        """Fills the columns of a step."""
+        for part, new in zip(self.past, (k_BHWK, v_BHWK), strict=True):
+            if at.places_B is None:
+                part[:, :, at.columns] = new
+            else:
+                part[at.places_B, :, at.columns] = new.to(part.dtype)
+
+    def keep_places(self, places_B: Tensor) -> _Cache:
+        """Of some sentences alone."""
+        return _Cache(self.memory.select(places_B), self.past.select(places_B))
+
+    def keep_columns(self, kept_AC: Tensor, room: int) -> _Cache:
+        """With some columns of each sentence, and this much room."""
+        a, c = torch.arange(len(kept_AC))[:, None, None], kept_AC[:, None]
+        h = torch.arange(self.past.k_BHSK.shape[1])[None, :, None]
+        past = KeyValues(*(F.pad(part[a, h, c], (0, 0, 0, room - kept_AC.shape[1])) for part in self.past))
+        return _Cache(self.memory, past)
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """The ids among which the next token is chosen: what search sees are their places."""
+
+    ids_V: Tensor | None  # ascending; None: all
+    allowed_BV: Tensor | None  # 0 for those of the sentence, else -inf
+    project: Int8Linear | Bfloat16Linear
+
+    def ids(self, places: Tensor) -> Tensor:
+        """The ids at these places."""
+        return places if self.ids_V is None else self.ids_V[places]
+
+    def places(self, ids: Sequence[int]) -> list[int]:
+        """Where these ids are; all sentences may use them."""
+        found = torch.tensor(ids) if self.ids_V is None else torch.searchsorted(self.ids_V, torch.tensor(ids))
+        return cast("list[int]", found.tolist())
+
+    def named(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
+        """What was found, with ids in place of places."""
+        return [
+            replace(one, ids=tuple(self.ids(torch.tensor(one.ids, dtype=torch.long)).tolist())) for one in hypotheses
+        ]
+
+    def log_probs(self, x_ND: Tensor) -> Tensor:
+        """log_probs_NV, of what a sentence may not use -inf."""
+        logits_NV = self.project(x_ND)
+        if self.allowed_BV is not None:
+            n_sentences, n_ids = self.allowed_BV.shape
+            logits_NV.view(n_sentences, -1, n_ids).add_(self.allowed_BV[:, None])
+        return logits_NV.log_softmax(dim=-1)
+
+    def select(self, sentences: Tensor) -> _Choice:
+        return self if self.allowed_BV is None else replace(self, allowed_BV=self.allowed_BV[sentences])
+
+
+def _allowed(shortlists: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
+    """The ids of any sentence, ascending, and of each sentence 0 for its own and -inf for those of others."""
+    ids_V = torch.from_numpy(np.unique(np.concatenate(shortlists)))
+    allowed_BV = torch.full((len(shortlists), len(ids_V)), -math.inf)
+    for allowed_V, ids in zip(allowed_BV, shortlists, strict=True):
+        allowed_V[torch.searchsorted(ids_V, torch.from_numpy(ids))] = 0
+    return ids_V, allowed_BV
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What is known of the rows of a step, which come sentence by sentence, as many of each."""
+
+    caches: list[_Cache]
+    choice: _Choice
+    src_sees_A11S: Tensor
+    sees_BWC: Tensor  # 0 where a row descends from a column, else -inf
+    places_B: Tensor
+    n_tokens: int
+
+    def select(self, rows_M: Tensor) -> State:
+        """The state of these rows; those of a sentence that goes on stay together."""
+        n_before, width, n_columns = self.sees_BWC.shape
+        kept_B = torch.unique_consecutive(rows_M // width)
+        sees_BWC = self.sees_BWC.flatten(0, 1)[rows_M].view(len(kept_B), len(rows_M) // max(len(kept_B), 1), n_columns)
+        if len(kept_B) == n_before:
+            return replace(self, sees_BWC=sees_BWC)
+        after = replace(self, sees_BWC=sees_BWC, choice=self.choice.select(kept_B), places_B=self.places_B[kept_B])
+        if len(kept_B) > _FEWEST_PLACES * len(self.src_sees_A11S):
+            return after
+        return replace(
+            after,
+            caches=[cache.keep_places(after.places_B) for cache in self.caches],
+            src_sees_A11S=self.src_sees_A11S[after.places_B],
+            places_B=torch.arange(len(kept_B)),
+        )
+
+    def opened(self) -> tuple[State, _At]:
+        """With a column more for each row, which that row sees; and where that is."""
+        _, width, n_columns = self.sees_BWC.shape
+        room = self.caches[0].past.k_BHSK.shape[2]
+        if n_columns + width > room:
+            return self._tidied().opened()
+        own_WW = torch.full((width, width), -math.inf).fill_diagonal_(0)
+        sees_BWC = torch.cat([self.sees_BWC, own_WW.expand(len(self.sees_BWC), -1, -1)], dim=2)
+        after = replace(self, sees_BWC=sees_BWC, n_tokens=self.n_tokens + 1)
+        places_B = self.places_B if len(self.places_B) < len(self.src_sees_A11S) else None
+        all_B1WC = F.pad(sees_BWC, (0, room - sees_BWC.shape[2]), value=-math.inf)[:, None]
+        at = _At(slice(n_columns, n_columns + width), width, places_B, all_B1WC, self.src_sees_A11S)
+        return after, replace(at, sees_A1WC=at.spread(all_B1WC))
+
+    def _tidied(self) -> State:
+        """Without the columns from which no living row descends, and with room for more."""
+        is_seen_BC = (self.sees_BWC == 0).any(dim=1)
+        n_kept = int(is_seen_BC.sum(dim=1).amax()) if is_seen_BC.shape[1] else 0
+        kept_BC = is_seen_BC.byte().sort(dim=1, descending=True, stable=True).indices[:, :n_kept]
+        kept_AC = kept_BC.new_zeros(len(self.src_sees_A11S), n_kept).index_copy_(0, self.places_B, kept_BC)
+        room = n_kept + _STEPS_AHEAD * self.sees_BWC.shape[1]
+        room += -room % _LANES
+        return replace(
+            self,
+            caches=[cache.keep_columns(kept_AC, room) for cache in self.caches],
+            sees_BWC=self.sees_BWC.gather(2, kept_BC[:, None].expand(-1, self.sees_BWC.shape[1], -1)),
+        )

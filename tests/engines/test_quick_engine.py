@@ -1,0 +1,183 @@
+"""Our own engine in fewer bits: its layout is exact, its rounding little, and company changes nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from dragoman.engines.products import Bfloat16Linear, Int8Linear, has_int8
+from dragoman.engines.quick_engine import QuickEngine
+from dragoman.engines.quick_model import QuickTransformer
+from dragoman.errors import ConfigError
+from dragoman.model.config import ModelConfig
+from dragoman.model.transformer import Transformer
+from dragoman.search.beam import beam_search
+from dragoman.tokens.shortlist import Shortlist
+from dragoman.translator import Translator, load
+
+needs_int8 = pytest.mark.skipif(not has_int8(), reason="this processor has no products of bytes")
+
+
+class Float32Linear(nn.Module):
+    """Rounds nothing, so that only the layout of the search is left."""
+
+    keeps = torch.float32
+
+    def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
+        super().__init__()
+        self.weight_OI, self.bias_O = weight_OI, bias_O
+
+    def forward(self, x: Tensor) -> Tensor:
+        return nn.functional.linear(x, self.weight_OI, self.bias_O)
+
+
+def model(seed: int, **settings: object) -> Transformer:
+    torch.manual_seed(seed)
+    shape = {"vocab_size": 40, "d_model": 32, "d_ff": 48, "n_heads": 4, "n_encoder_layers": 2, "n_decoder_layers": 2}
+    built = Transformer(ModelConfig(**(shape | settings)))  # type: ignore[arg-type]
+    for parameter in built.parameters():  # surer of itself than an untrained model is
+        parameter.data.mul_(1.5)
+    return built.eval()
+
+
+def source(n: int, seed: int) -> Tensor:
+    draw = np.random.default_rng(seed)
+    src_BS = torch.zeros(n, 9, dtype=torch.long)
+    for row_S in src_BS:
+        length = draw.integers(1, 9)
+        row_S[:length] = torch.from_numpy(draw.integers(4, 40, length))
+        row_S[length] = 3
+    return src_BS
+
+
+@torch.inference_mode()
+@pytest.mark.parametrize("beam", [1, 3, 5])
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"norm": "pre", "activation": "swiglu"},
+        {"activation": "gelu", "tie_embeddings": False, "attention_bias": True},
+        {"d_k": 6, "d_v": 10, "positions": "learned"},
+        {"positions": "none", "attention_scale": False},
+    ],
+)
+def test_the_layout_finds_what_the_plain_model_finds(settings: dict[str, object], beam: int) -> None:
+    src_BS = source(12, seed=beam)
+    limits = {"max_lens": [4 + 3 * row for row in range(12)], "bos_id": 2, "eos_id": 3, "length_penalty": 0.6}
+    plain = model(beam, **settings)
+    expected = beam_search(plain.step, plain.start(src_BS), beam=beam, nbest=beam, **limits)
+    quick = QuickTransformer(model(beam, **settings), Float32Linear)  # type: ignore[arg-type]
+    found = beam_search(quick.step, quick.start(src_BS), beam=beam, nbest=beam, **limits)
+    lengths = {len(one.ids) for hypotheses in expected for one in hypotheses}
+    assert len(lengths) > 4 and max(lengths) > 12  # so that sentences leave, and columns are put in order
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [one.ids for one in ours] == [one.ids for one in theirs]
+        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
+
+
+@torch.inference_mode()
+def test_a_sentence_chooses_among_its_own_shortlist() -> None:
+    src_BS, own = source(4, seed=0), [np.array(sorted({2, 3, *range(5 + 8 * row, 13 + 8 * row)})) for row in range(4)]
+    quick = QuickTransformer(model(0), Float32Linear)  # type: ignore[arg-type]
+    full, _ = quick.step(torch.full((4,), 2), quick.start(src_BS))
+    state = quick.start(src_BS, own)
+    bos, _ = state.choice.places([2, 3])
+    log_probs_BV, state = quick.step(torch.full((4,), bos), state)
+    for row, ids in enumerate(own):
+        expected_V = full[row, ids].log_softmax(dim=0)
+        places = state.choice.places(ids.tolist())
+        torch.testing.assert_close(log_probs_BV[row, places], expected_V)
+        assert log_probs_BV[row].exp().sum() == pytest.approx(1)
+        assert (log_probs_BV[row] > -torch.inf).sum() == len(ids)
+
+
+@needs_int8
+def test_a_row_of_bytes_depends_on_no_other() -> None:
+    torch.manual_seed(0)
+    linear, x_NI = (
+        Int8Linear(torch.randn(24, 64), torch.randn(24)),
+        torch.randn(33, 64) * torch.logspace(-3, 3, 33)[:, None],
+    )
+    together = linear(x_NI)
+    for row in range(33):
+        assert torch.equal(linear(x_NI[row : row + 1])[0], together[row])
+
+
+@pytest.mark.parametrize(
+    ("product", "most"), [pytest.param(Int8Linear, 0.02, marks=needs_int8), (Bfloat16Linear, 0.01)]
+)
+def test_a_product_is_off_by_little(product: type[Int8Linear], most: float) -> None:
+    torch.manual_seed(0)
+    weight_OI, bias_O, x_NI = torch.randn(128, 256), torch.randn(128), torch.randn(4, 8, 256)
+    expected = nn.functional.linear(x_NI, weight_OI, bias_O)
+    error = (product(weight_OI, bias_O)(x_NI) - expected).norm() / expected.norm()
+    assert 0 < error < most
+    assert torch.equal(product(weight_OI)(torch.zeros(2, 256)), torch.zeros(2, 128))
+
+
+@pytest.fixture(scope="module", params=[pytest.param("int8", marks=needs_int8), "bfloat16"])
+def quick(folder: Path, request: pytest.FixtureRequest) -> Translator:
+    return load(folder, engine="torch", precision=request.param, threads=2)
+
+
+@pytest.mark.parametrize("beam", [1, 4])
+def test_nearly_all_is_translated_as_in_float32(
+    quick: Translator, ours: Translator, sentences: list[str], beam: int
+) -> None:
+    known = sentences[:60]
+    found, expected = (one.translate(known, beam=beam, token_log_probs=True) for one in (quick, ours))
+    same = [(one, two) for one, two in zip(found, expected, strict=True) if one.tokens == two.tokens]
+    assert len(same) >= 50
+    assert np.mean([abs(one.log_prob - two.log_prob) for one, two in same]) < 0.1
+    for one, _ in same:
+        assert one.token_log_probs is not None
+        assert sum(one.token_log_probs) == pytest.approx(one.log_prob, abs=0.1)
+
+
+def test_company_and_batches_change_nothing(quick: Translator, sentences: list[str]) -> None:
+    expected = [(one.text, one.score) for one in quick.translate(sentences)]
+    backwards = [(one.text, one.score) for one in quick.translate(sentences[::-1], batch_tokens=60)][::-1]
+    alone = [(one.text, one.score) for one in (quick.translate([text])[0] for text in sentences)]
+    assert [text for text, _ in backwards] == [text for text, _ in alone] == [text for text, _ in expected]
+    assert [score for _, score in alone] == pytest.approx([score for _, score in expected], abs=0.02)
+
+
+def test_prefixes_and_bans_are_kept(quick: Translator, sentences: list[str]) -> None:
+    found = quick.translate(sentences[:20], prefix="Das", no_repeat_ngram=2)
+    for one in found:
+        assert one.text.startswith("Das")
+        pairs = list(zip(one.tokens, one.tokens[1:], strict=False))
+        assert len(pairs) == len(set(pairs))
+
+
+def test_a_shortlist_in_the_folder_is_used_unless_refused(folder: Path, ours: Translator, sentences: list[str]) -> None:
+    engine = load(folder, engine="torch", precision="bfloat16").engine
+    assert isinstance(engine, QuickEngine)
+    size = ours.subwords.vocab_size
+    likely = ours.translate(sentences[:20])
+    common = sorted({0, 1, 2, 3} | {i for one in likely[:10] for i in ours.subwords.encode(one.text)})
+    narrow = Shortlist(np.array(common), np.zeros(size + 1, dtype=np.int64), np.array([], dtype=np.int64))
+    engine._shortlist = narrow
+    ids = [ours.subwords.encode(text) for text in sentences[:20]]
+    found = engine.search(ids, ours.config.search, _free(), nbest=1, batch_tokens=400)
+    for src, (best, *_) in zip(ids, found, strict=True):
+        assert set(best.ids) <= {*common, *src}
+    assert load(folder, engine="torch", precision="bfloat16", shortlist=False).engine._shortlist is None
+
+
+def test_what_cannot_be_had_is_said(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="bfloat16 on a processor"):
+        load(folder, engine="ct2", precision="bfloat16")
+    with pytest.raises(ConfigError, match="averaged by the torch engine"):
+        load([folder, folder], precision="bfloat16")
+
+
+def _free() -> object:
+    from dragoman.search.step import Constraints
+
+    return Constraints()
