@@ -20,7 +20,7 @@ from benchmarks.environments import python_of
 
 _N_STARTS = 15
 _BARE = Path(__file__).resolve().parent / "bare.py"
-_OURS = "import sys; from dragoman.cli.main import main; main()"  # what the installed command does
+_OURS = "from dragoman.cli.main import main; main()"  # what the installed command does
 
 
 def measure_cold(run: Path, sentences: list[str]) -> dict[str, Any]:
