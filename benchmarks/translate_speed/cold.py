@@ -7,6 +7,7 @@ Both with CTranslate2 in int8, with files that are there already, in turns. Once
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -24,38 +25,38 @@ _OURS = "from dragoman.cli.main import main; main()"  # what the installed comma
 
 
 def measure_cold(run: Path, sentences: list[str]) -> dict[str, Any]:
-    """Seconds of every start, by environment and program, and the sentence."""
+    """The time of every start, by environment and program, and the sentence."""
     search = dragoman.load(run, engine="ct2").config.search  # which makes CTranslate2's files
     sentence = sorted(sentences, key=len)[len(sentences) // 2]
     environments = {"without torch": python_of("ctranslate2"), "with torch": Path(sys.executable)}
     return {
         "sentence": sentence,
-        "seconds": {
+        "starts": {
             name: _measure(python, run, sentence, search.beam, search.length_penalty)
             for name, python in environments.items()
         },
     }
 
 
-def _measure(python: Path, run: Path, sentence: str, beam: int, alpha: float) -> dict[str, list[float]]:
+def _measure(python: Path, run: Path, sentence: str, beam: int, alpha: float) -> dict[str, list[dict[str, float]]]:
     commands = {
         "ours": [python, "-c", _OURS, "translate", "--model", run, "--engine", "ct2"],
         "bare": [python, _BARE, run, beam, alpha],
     }
-    seconds: dict[str, list[float]] = {name: [] for name in commands}
+    starts: dict[str, list[dict[str, float]]] = {name: [] for name in commands}
     answers = {name: _start(command, sentence)[0] for name, command in commands.items()}  # and files are in memory now
     if answers["ours"] != answers["bare"]:
         say(f"cold start: the two translate differently: {answers}")
     for number in range(_N_STARTS):
         for name in in_turn(list(commands), number):
-            seconds[name].append(_start(commands[name], sentence)[1])
-    return seconds
+            starts[name].append(_start(commands[name], sentence)[1])
+    return starts
 
 
-def _start(command: Sequence[object], sentence: str) -> tuple[str, float]:
-    """What a process prints, and the seconds from its start to its end."""
+def _start(command: Sequence[object], sentence: str) -> tuple[str, dict[str, float]]:
+    """What a process prints, and the seconds from its start to its end, by the wall clock and of work."""
     package = str(Path(dragoman.__file__).parent.parent)  # the one that is running, in both environments
-    start = time.perf_counter()
+    wall, cpu = time.perf_counter(), _cpu_s()
     done = subprocess.run(
         [str(word) for word in command],
         input=sentence + "\n",
@@ -64,4 +65,10 @@ def _start(command: Sequence[object], sentence: str) -> tuple[str, float]:
         check=True,
         env={**os.environ, "PYTHONPATH": package},
     )
-    return done.stdout.strip(), time.perf_counter() - start
+    return done.stdout.strip(), {"wall_s": time.perf_counter() - wall, "cpu_s": _cpu_s() - cpu}
+
+
+def _cpu_s() -> float:
+    """Of all processes that have been started here and have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime

@@ -44,15 +44,16 @@ def summarize(run: dict[str, Any], n_sentences: int) -> dict[str, dict[str, Any]
             "peak_rss_mb": max(report["peak_rss_mb"] for report in reports),
             "bleu": one["bleu"],
             "bleu_difference": None if reference is None else one["bleu"] - reference,
-            "ratios": {other: _ratio(rounds, name, other) for other in about},
+            "ratios": {other: _ratio(rounds, name, other, "wall_s") for other in about},
+            "cpu_ratios": {other: _ratio(rounds, name, other, "cpu_s") for other in about},
             "is_disturbed": min(report["cpu_s"] / report["wall_s"] for report in reports) < _BUSY,
         }
     return summary
 
 
-def _ratio(rounds: list[dict[str, Any]], name: str, other: str) -> float:
+def _ratio(rounds: list[dict[str, Any]], name: str, other: str, clock: str) -> float:
     """How many times as fast as the other, in sentences: the median over the rounds."""
-    return median(r["systems"][other]["wall_s"] / r["systems"][name]["wall_s"] for r in rounds)
+    return median(r["systems"][other][clock] / r["systems"][name][clock] for r in rounds)
 
 
 def table(run: dict[str, Any]) -> str:
@@ -67,19 +68,19 @@ def table(run: dict[str, Any]) -> str:
         f"{len(run['rounds'])} rounds. Matrix products: {peaks['int8']:.0f} GMAC/s in int8, {peaks['float32']:.0f} in "
         "float32 (median).",
         "",
-        "| | sentences/s (min to max) | tokens/s | ÷ CTranslate2 int8 | of int8 peak | p50, p99 of one sentence "
-        "| peak memory | BLEU | to our float32 | settings |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
+        "| | sentences/s (min to max) | tokens/s | ÷ CTranslate2 int8 | by CPU time | of int8 peak "
+        "| p50, p99 of one sentence | peak memory | BLEU | to our float32 | settings |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
     ]
     for name in sorted(summary, key=lambda name: -summary[name]["sentences_per_s"]):
         s = summary[name]
-        ratio = f"{s['ratios'][YARDSTICK]:.2f}" if YARDSTICK in s["ratios"] else ""
+        ratios = [f"{s[kind][YARDSTICK]:.2f}" if YARDSTICK in summary else "" for kind in ("ratios", "cpu_ratios")]
         difference = "" if s["bleu_difference"] is None else f"{s['bleu_difference']:+.2f}"
         lines.append(
             f"| {SYSTEMS[name].name} {s['version']} | {s['sentences_per_s']:.1f} ({s['sentences_per_s_min']:.1f} to "
-            f"{s['sentences_per_s_max']:.1f}) | {s['tokens_per_s']:,.0f} | {ratio} | {s['int8_share']:.0%} "
-            f"| {s['p50_ms']:.1f}, {s['p99_ms']:.1f} ms | {s['peak_rss_mb']:,.0f} MB | {s['bleu']:.2f} | {difference} "
-            f"| {s['settings']} |"
+            f"{s['sentences_per_s_max']:.1f}) | {s['tokens_per_s']:,.0f} | {' | '.join(ratios)} "
+            f"| {s['int8_share']:.0%} | {s['p50_ms']:.1f}, {s['p99_ms']:.1f} ms | {s['peak_rss_mb']:,.0f} MB "
+            f"| {s['bleu']:.2f} | {difference} | {s['settings']} |"
         )
     lines += ["", *_verdict(summary), _arithmetic(run)]
     lines += [f"{SYSTEMS[name].name} was left out: {reason}." for name, reason in run["refused"].items()]
@@ -116,16 +117,19 @@ def _arithmetic(run: dict[str, Any]) -> str:
 
 def cold_table(cold: list[dict[str, Any]]) -> str:
     """Markdown: the cold start of each model."""
-    lines = ["### Cold start, one sentence", "", "| | `dragoman translate` | bare script | ratio |"]
-    lines.append("| --- | ---: | ---: | ---: |")
+    lines = [
+        "### Cold start, one sentence",
+        "",
+        "| | `dragoman translate` | bare script | ratio | by CPU time |",
+        "| --- | ---: | ---: | ---: | ---: |",
+    ]
     for one in cold:
-        for environment, times in one["seconds"].items():
-            ours, bare = median(times["ours"]), median(times["bare"])
-            ratio = median(a / b for a, b in zip(times["ours"], times["bare"], strict=True))
-            n = len(times["ours"])
-            lines.append(
-                f"| {one['model']}, {environment}, {n} starts each | {ours:.3f} s | {bare:.3f} s | {ratio:.2f} |"
-            )
+        for environment, starts in one["starts"].items():
+            ours, bare = starts["ours"], starts["bare"]
+            seconds = " | ".join(f"{median(start['wall_s'] for start in each):.3f} s" for each in (ours, bare))
+            pairs = list(zip(ours, bare, strict=True))
+            ratios = " | ".join(f"{median(a[clock] / b[clock] for a, b in pairs):.2f}" for clock in ("wall_s", "cpu_s"))
+            lines.append(f"| {one['model']}, {environment}, {len(pairs)} starts each | {seconds} | {ratios} |")
     return "\n".join(lines) + "\n"
 
 
@@ -149,7 +153,7 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
     systems = [name for name in SYSTEMS if any(name in run["summary"] for run in runs)]
     width = 0.8 / len(systems)
     figure, axes = plt.subplots(
-        1, len(panels), figsize=(6.5 * len(panels), 4), sharey=True, squeeze=False, layout="constrained"
+        1, len(panels), figsize=(6.5 * len(panels), 4.5), sharey=True, squeeze=False, layout="constrained"
     )
     for axis, threads in zip(axes[0], panels, strict=True):
         groups = [run for run in runs if run["threads"] == threads]
@@ -161,6 +165,8 @@ def draw(runs: list[dict[str, Any]], path: Path) -> None:
         axis.set_xticks(range(len(groups)), [f"{run['model']}\nbeam {run['beam']}" for run in groups])
         axis.set_title(f"{threads} thread{'s' * (threads > 1)}")
     axes[0][0].set_ylabel("translation speed relative to CTranslate2 int8")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
+    figure.legend(
+        *axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2 * len(panels), fontsize="small"
+    )
     figure.savefig(path, dpi=150)
     plt.close(figure)
