@@ -13,10 +13,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from sacrebleu.metrics import BLEU
-
 from benchmarks.environments import ROOT
-from benchmarks.time_to_quality.text import FILES, TGT, read_lines
+from benchmarks.text import bleu, read_lines
+from benchmarks.time_to_quality.text import FILES, TGT
 
 THREADS = 2
 ENVIRONMENT = {
@@ -64,13 +63,6 @@ def measure(peer: Peer, data: Path, folder: Path, minutes: float) -> dict[str, A
     if not result.exists():
         _write(result, _score(peer, data, folder, json.loads(trained.read_text())))
     return json.loads(result.read_text())
-
-
-def bleu(translations: list[str], references: list[str]) -> float:
-    """Cased, tokenized by 13a: sacreBLEU's defaults."""
-    if len(translations) != len(references):
-        sys.exit(f"{len(translations)} translations of {len(references)} sentences")
-    return BLEU().corpus_score(translations, [references]).score
 
 
 def references(data: Path, split: str) -> list[str]:

@@ -24,13 +24,6 @@ def write_text(data: Path, folder: Path) -> None:
                 shutil.copyfileobj(packed, file)
 
 
-def read_lines(path: Path) -> list[str]:
-    """The lines of a text, which may be packed. Only a newline ends one: not every peer knows Unicode's others."""
-    packed = path.suffix == ".gz"
-    text = (gzip.decompress(path.read_bytes()) if packed else path.read_bytes()).decode()
-    return text.removesuffix("\n").split("\n")
-
-
 def learn_subwords(folder: Path, vocab_size: int) -> sentencepiece.SentencePieceProcessor:
     """Joint BPE of both sides of the training text; `subwords.model` is left in the folder."""
     sentencepiece.SentencePieceTrainer.train(

@@ -10,11 +10,11 @@ import argparse
 import json
 import math
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from benchmarks.driver import Worker, check_memory, cores_for, in_turn, say
 from benchmarks.environments import ENVIRONMENTS, ROOT, python_of
 from benchmarks.machine import machine
 from benchmarks.train_speed.batches import write_batches
@@ -28,77 +28,43 @@ _SCRATCH = ENVIRONMENTS / "train_speed"
 _HERE = Path(__file__).resolve().parent
 
 
-class Worker:
-    """A peer's process."""
-
-    def __init__(self, peer: str, python: Path, size: str, batches: Path, threads: int, core: int | None) -> None:
-        self.peer = peer
-        self._log = _SCRATCH / f"{peer}.log"
-        command = [python, "-m", f"benchmarks.train_speed.workers.{peer.replace('-', '_')}"]
-        command += ["--size", size, "--batches", batches, "--threads", threads]
-        command += [] if core is None else ["--core", core]
-        with open(self._log, "w") as log:
-            self._process = subprocess.Popen(
-                [str(word) for word in command],
-                cwd=ROOT,
-                env={**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-
-    def answer(self) -> dict[str, Any]:
-        """The next line it says."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            sys.exit(f"{self.peer} has ended; the reason is in {self._log.relative_to(ROOT)}")
-        return json.loads(line)
-
-    def run(self, n: int) -> dict[str, Any]:
-        """Lets it make n updates and waits for its report."""
-        assert self._process.stdin is not None
-        print("run", n, file=self._process.stdin, flush=True)
-        return self.answer()
-
-    def end(self) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.close()
-        self._process.wait()
-
-
 def measure(peers: list[str], size: str, threads: int, n_rounds: int, n_updates: int, batches: Path) -> dict[str, Any]:
     """All rounds of one size and number of threads, raw."""
-    core = max(os.sched_getaffinity(0)) if threads == 1 else None
+    core = cores_for(1)[0] if threads == 1 else None
     contents, vocab_size = read_batches(str(batches))
-    gemm = Worker("gemm", python_of("ours"), size, batches, threads, core)
+    gemm = _worker("gemm", python_of("ours"), size, batches, threads, core)
     workers: list[Worker] = []
     try:
         gemm.answer()
         about = {}
         largest = 0.0
         for peer in peers:  # one after the other: building is work too
-            _check_memory(peer, largest)
-            worker = Worker(peer, _python(peer), size, batches, threads, core)
+            check_memory(peer, largest)
+            worker = _worker(peer, _python(peer), size, batches, threads, core)
             workers.append(worker)
             about[peer] = worker.answer()
-            _check_first_loss(peer, worker.run(1)["loss"], vocab_size)
-            largest = max(largest, worker.run(n_updates)["peak_rss_mb"])
-            _say(f"{peer} {about[peer]['version']}: {about[peer]['parameters']:,} parameters")
+            _check_first_loss(peer, worker.ask("run", 1)["loss"], vocab_size)
+            largest = max(largest, worker.ask("run", n_updates)["peak_rss_mb"])
+            say(f"{peer} {about[peer]['version']}: {about[peer]['parameters']:,} parameters")
         done, rounds = 1 + n_updates, []
         for r in range(n_rounds):
-            turn = workers[r % len(workers) :] + workers[: r % len(workers)]
-            gemm_flops = gemm.run(1)["flops"]
-            reports = {worker.peer: worker.run(n_updates) for worker in turn}
+            gemm_flops = gemm.ask("run", 1)["flops"]
+            reports = {worker.peer: worker.ask("run", n_updates) for worker in in_turn(workers, r)}
             work = [contents[i % len(contents)] for i in range(done, done + n_updates)]
             rounds.append({"gemm_flops": gemm_flops, "flops": _flops(size, vocab_size, work), "peers": reports})
             done += n_updates
-            _say(f"round {r + 1} of {n_rounds}: GEMM {gemm_flops / 1e9:.0f} GFLOP/s, " + _speeds(reports))
+            say(f"round {r + 1} of {n_rounds}: GEMM {gemm_flops / 1e9:.0f} GFLOP/s, " + _speeds(reports))
     finally:
         for worker in [gemm, *workers]:
             worker.end()
     return {"size": size, "threads": threads, "updates": n_updates, "about": about, "rounds": rounds}
+
+
+def _worker(peer: str, python: Path, size: str, batches: Path, threads: int, core: int | None) -> Worker:
+    command = [python, "-m", f"benchmarks.train_speed.workers.{peer.replace('-', '_')}"]
+    command += ["--size", size, "--batches", batches, "--threads", threads]
+    command += [] if core is None else ["--core", core]
+    return Worker(peer, command, _SCRATCH / f"{peer}.log", threads)
 
 
 def _python(peer: str) -> Path:
@@ -115,20 +81,8 @@ def _check_first_loss(peer: str, loss: float, vocab_size: int) -> None:
         sys.exit(f"{peer} starts with a loss of {loss:.2f}, not {math.log(vocab_size):.1f}: it is not the same model")
 
 
-def _check_memory(peer: str, largest_mb: float) -> None:
-    """Waiting workers keep their memory, so all must fit at once; a quarter is left for longer batches to come."""
-    lines = Path("/proc/meminfo").read_text().splitlines()
-    free_mb = next(int(line.split()[1]) for line in lines if line.startswith("MemAvailable")) / 1024
-    if free_mb < 1.25 * largest_mb:
-        sys.exit(f"{free_mb:,.0f} MB are free, too little for {peer} beside the others: choose fewer with --peers")
-
-
 def _speeds(reports: dict[str, dict[str, Any]]) -> str:
     return ", ".join(f"{peer} {report['tgt_tokens'] / report['wall_s']:.0f}" for peer, report in reports.items())
-
-
-def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
 
 
 def main() -> None:
@@ -150,7 +104,7 @@ def main() -> None:
     results: dict[str, Any] = {"machine": machine(), "runs": []}
     for threads in args.threads:
         for size in args.sizes:
-            _say(f"{size}, {threads} thread(s)")
+            say(f"{size}, {threads} thread(s)")
             updates = args.updates or _UPDATES[size]
             raw = measure(args.peers, size, threads, args.rounds, updates, batches)
             run = raw | {"summary": summarize(raw)}

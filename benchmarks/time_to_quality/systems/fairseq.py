@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.environments import ROOT, python_of
+from benchmarks.text import read_lines
 from benchmarks.time_to_quality.clock import ENVIRONMENT, Checkpoint
-from benchmarks.time_to_quality.text import FILES, SRC, TGT, learn_subwords, read_lines, write_text
+from benchmarks.time_to_quality.text import FILES, SRC, TGT, learn_subwords, write_text
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.environments import ROOT, python_of
+from benchmarks.text import read_lines
 from benchmarks.time_to_quality.clock import ENVIRONMENT, Checkpoint
-from benchmarks.time_to_quality.text import SRC, TGT, learn_subwords, read_lines, write_text
+from benchmarks.time_to_quality.text import SRC, TGT, learn_subwords, write_text
 
 _MAX_LENGTH = 62
 

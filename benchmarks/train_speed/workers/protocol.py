@@ -1,4 +1,4 @@
-"""How a worker talks to the driver: commands on stdin, one line of JSON on stdout for each.
+"""What a worker does when it is told to (benchmarks/worker.py says how):
 
     run K    makes K updates on the next K batches, and says how long that took
     quit     ends
@@ -10,20 +10,16 @@ Letters: B batch, S source length, T target length.
 from __future__ import annotations
 
 import argparse
-import ctypes
-import json
-import os
-import platform
-import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+
+from benchmarks.worker import cpu_s, keep_freed_memory, obey, peak_rss_mb, stay_on
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3  # in the batches as they come
 DROPOUT = 0.1  # on embeddings and on what each sub-layer adds; none inside attention or after the activation
@@ -84,7 +80,7 @@ def read_batches(path: str) -> tuple[list[Batch], int]:
 def train(build: Callable[[Size, int], Peer]) -> None:
     """The main program of a worker: builds the peer from (size, vocabulary) and obeys."""
     args = parse_arguments()
-    _keep_freed_memory()
+    keep_freed_memory()
     batches, vocab_size = read_batches(args.batches)
     peer = build(SIZES[args.size], vocab_size)
     peer.model.train()
@@ -95,10 +91,10 @@ def train(build: Callable[[Size, int], Peer]) -> None:
         nonlocal done
         now = [i % len(batches) for i in range(done, done + n_updates)]
         done += n_updates
-        wall, cpu = time.perf_counter(), _cpu_s()
+        wall, cpu = time.perf_counter(), cpu_s()
         for i in now:
             loss = peer.update(inputs[i])
-        wall, cpu = time.perf_counter() - wall, _cpu_s() - cpu
+        wall, cpu = time.perf_counter() - wall, cpu_s() - cpu
         return {
             "updates": n_updates,
             "src_tokens": sum(batches[i].n_src_tokens for i in now),
@@ -106,12 +102,12 @@ def train(build: Callable[[Size, int], Peer]) -> None:
             "wall_s": wall,
             "cpu_s": cpu,
             "loss": loss,
-            "peak_rss_mb": _peak_rss_mb(),
+            "peak_rss_mb": peak_rss_mb(),
         }
 
     parameters = {p for p in peer.model.parameters() if p.requires_grad}
     n_parameters = sum(p.numel() for p in parameters)
-    obey(run, {"version": peer.version, "torch": torch.__version__, "parameters": n_parameters})
+    obey({"run": run}, {"version": peer.version, "torch": torch.__version__, "parameters": n_parameters})
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -123,57 +119,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--core", type=int, help="stay on this core")
     args = parser.parse_args()
     if args.core is not None:
-        os.sched_setaffinity(0, {args.core})
+        stay_on([args.core])
     torch.set_num_threads(args.threads)
     torch.manual_seed(1)
     return args
-
-
-def obey(run: Callable[[int], dict[str, Any]], hello: dict[str, Any]) -> None:
-    """Says hello, then answers each `run K` until `quit` or the end of stdin."""
-    answers = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what a peer prints goes to stderr
-    print(json.dumps(hello), file=answers, flush=True)
-    for line in sys.stdin:
-        command, *numbers = line.split()
-        if command == "quit":
-            return
-        print(json.dumps(run(int(numbers[0]))), file=answers, flush=True)
-
-
-def _others() -> list[Path]:
-    """The processes that this one started, in /proc: a peer may share its work among several."""
-    return [path.parent for path in Path("/proc").glob("[0-9]*/stat") if _stat(path)[1:2] == [str(os.getpid())]]
-
-
-def _stat(path: Path) -> list[str]:
-    """What /proc/<pid>/stat says after the name, from the state on; nothing if the process has just ended."""
-    try:
-        return path.read_text().rpartition(")")[2].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return []
-
-
-def _cpu_s() -> float:
-    """Time that the processes ran, of those other than this one to a hundredth of a second."""
-    ticks = sum(int(field) for process in _others() for field in _stat(process / "stat")[11:13])  # user, system
-    return time.process_time() + ticks / os.sysconf("SC_CLK_TCK")
-
-
-def _peak_rss_mb() -> float:
-    """The largest resident size of each process, added up; memory that they share counts in each."""
-    lines = (
-        line for process in [Path("/proc/self"), *_others()] for line in (process / "status").read_text().splitlines()
-    )
-    return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
-
-
-def _keep_freed_memory() -> None:
-    """What Dragoman's command line does for itself, for every peer: glibc keeps large blocks instead of returning them.
-
-    Each update takes and frees the same blocks, and the system would clear every page anew.
-    """
-    if platform.libc_ver()[0] == "glibc":
-        libc = ctypes.CDLL(None)
-        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
-        libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD

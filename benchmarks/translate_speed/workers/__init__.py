@@ -1,0 +1,1 @@
+"""One program for each system, run in its own environment."""
