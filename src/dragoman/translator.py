@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -197,6 +197,23 @@ class Translator:
             return self.translate(chunk, sampling=drawn, **options)
 
         return in_windows(lines, translated, most=window, n_at_once=self.engine.n_at_once)
+
+    def tokens(self, text: str, *, prefix: str = "", no_repeat_ngram: int = 0) -> Iterator[str]:
+        """The translation of a text as `translate` finds it with a beam of 1, bit by bit while it is made."""
+        search = replace(self.config.search, beam=1)
+        for k, piece in enumerate(pieces := split_long(text, self._fits)):
+            whole = len(pieces) == 1
+            begun = self.subwords.encode(prefix) if prefix and not k else []
+            constraints = Constraints(prefixes=[begun] if prefix else None, no_repeat_ngram=no_repeat_ngram)
+            src_ids, ids, given = self.subwords.encode(piece if whole else piece.strip()), [], ""
+            for token_id in self.engine.tokens(src_ids, search, constraints) if src_ids else ():
+                ids.append(token_id)
+                so_far = self.subwords.decode(ids)
+                if not so_far.endswith("\ufffd"):  # else in the middle of a character that is spelled in bytes
+                    yield so_far.removeprefix(given)
+                    given = so_far
+            rest = self.subwords.decode(ids).removeprefix(given)
+            yield rest + (" " if not whole and k < len(pieces) - 1 and piece[-1].isspace() else "")
 
     def loss(self, sentences: Sequence[str], references: Sequence[str], *, batch_tokens: int = BATCH_TOKENS) -> float:
         """Plain cross-entropy of the references in nats per target token, the end of each sentence included."""

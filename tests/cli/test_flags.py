@@ -17,7 +17,8 @@ FLAGS = {
     "translate": {
         "file", "--model", "--output", "--resume", "--beam", "--length-penalty", "--nbest", "--sample", "--temperature",
         "--top-k", "--top-p", "--seed", "--prefix", "--no-repeat-ngram", "--glossary", "--unk-copy", "--scores",
-        "--alignments", "--batch-tokens", "--engine", "--precision", "--shortlist", "--device", "--threads", "--format",
+        "--alignments", "--batch-tokens", "--engine", "--precision", "--shortlist", "--stream", "--device",
+        "--threads", "--format",
     },
     "evaluate": {
         "--model", "--src", "--ref", "--against", "--beam", "--length-penalty", "--engine", "--device",

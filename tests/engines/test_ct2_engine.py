@@ -230,3 +230,19 @@ def test_choices_that_there_are_not(folder: Path) -> None:
         load(folder, engine="tpu")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="threads=0"):
         load(folder, threads=0)
+
+
+@pytest.mark.parametrize(("engine", "precision"), [("torch", "float32"), ("torch", "bfloat16"), ("ct2", "float32")])
+def test_tokens_come_one_by_one_and_make_up_the_greedy_translation(
+    folder: Path, sentences: list[str], engine: Any, precision: Any
+) -> None:
+    translator = load(folder, engine=engine, precision=precision, threads=1)
+    texts = [*sentences[:20], *sentences[-3:]]
+    expected = translator.translate(texts, beam=1)
+    for text, one in zip(texts, expected, strict=True):
+        bits = list(translator.tokens(text))
+        assert "".join(bits) == one.text
+        if len(one.tokens) > 3:
+            assert len([bit for bit in bits if bit]) > 2
+    begun = "".join(translator.tokens(texts[0], prefix="Das", no_repeat_ngram=2))
+    assert begun == translator.translate([texts[0]], beam=1, prefix="Das", no_repeat_ngram=2)[0].text

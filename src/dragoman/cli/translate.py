@@ -18,10 +18,12 @@ import click
 from dragoman.cli.resumable import Counted, ResumableFile
 
 if TYPE_CHECKING:
-    from dragoman.translator import Translation
+    from dragoman.translator import Translation, Translator
 
 _log = logging.getLogger(__name__)
 _NAMED = 10  # lines named in a warning
+_ALSO_STREAMED = ("prefix", "no_repeat_ngram")
+_NOT_STREAMED = ("output", "beam", "length_penalty", "sample", "glossary", "unk_copy", "scores", "alignments")
 _WINDOW = 4096  # lines read, sorted by length and translated together; bounds memory
 
 
@@ -46,6 +48,7 @@ _WINDOW = 4096  # lines read, sorted by length and translated together; bounds m
 @click.option("--unk-copy", is_flag=True, help="Keep placeholders, addresses, numbers and tags as they are.")
 @click.option("--scores", is_flag=True, help="Put the score before each translation.")
 @click.option("--alignments", is_flag=True, help="Put word alignments (source-target) after each translation.")
+@click.option("--stream", is_flag=True, help="Show each translation while it is made, by greedy search.")
 @click.option("--batch-tokens", type=int, metavar="N", help="Source tokens translated together.")
 @click.option("--engine", type=click.Choice(["auto", "torch", "ct2"]), default="auto", help="What translates.")
 @click.option(
@@ -69,7 +72,7 @@ def command(file: str | None, model: tuple[str, ...], output: Path | None, style
     """
     from dragoman.errors import ConfigError
 
-    options = _options(flags, style)
+    options = _options(flags | {"output": output}, style)
     if output is not None:
         _check_writable(output)
     is_stdin = file is None or file == "-"
@@ -86,6 +89,9 @@ def command(file: str | None, model: tuple[str, ...], output: Path | None, style
     account = _Account()
     if output is None:
         sys.stdout.reconfigure(encoding="utf-8", newline="\n")  # type: ignore[union-attr]
+        if flags["stream"]:
+            _write_as_made(translator, lines, flags)
+            return
         with contextlib.closing(translator.stream(lines, window=window, **options)) as translations:
             for number, translation in enumerate(translations, 1):
                 account.note(translation, number)
@@ -106,6 +112,17 @@ def command(file: str | None, model: tuple[str, ...], output: Path | None, style
                 counted.show(out.n_done)
         counted.close()
     account.give()
+
+
+def _write_as_made(translator: Translator, lines: Iterator[str], flags: dict[str, Any]) -> None:
+    """Writes every bit of a translation as soon as it is there."""
+    options = {name: flags[name] for name in _ALSO_STREAMED if flags[name] is not None}
+    for line in lines:
+        for bit in translator.tokens(line, **options):
+            sys.stdout.write(_one_line(bit))
+            sys.stdout.flush()
+        sys.stdout.write("\n")
+        sys.stdout.flush()
 
 
 def _stdin() -> BinaryIO:
@@ -201,6 +218,11 @@ def _options(flags: dict[str, Any], style: str) -> dict[str, Any]:
         raise ConfigError("--glossary and --unk-copy search; --sample does not", hint="leave out --sample")
     if flags["sample"] and flags["beam"] is not None:
         raise ConfigError("--sample and --beam exclude each other", hint="give one of them")
+    if flags["stream"] and (
+        style != "text" or flags["nbest"] > 1 or any(flags[name] not in (None, False) for name in _NOT_STREAMED)
+    ):
+        others = ", ".join(f"--{name.replace('_', '-')}" for name in ("nbest", "format", *_NOT_STREAMED))
+        raise ConfigError("--stream shows one translation while it is made", hint=f"leave out {others}")
     names = ("beam", "length_penalty", "nbest", "prefix", "no_repeat_ngram", "unk_copy", "alignments", "batch_tokens")
     options = {name: flags[name] for name in names if flags[name] is not None}
     if flags["glossary"] is not None:

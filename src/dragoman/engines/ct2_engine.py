@@ -14,7 +14,7 @@ import hashlib
 import json
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +27,7 @@ from dragoman.errors import ModelError
 from dragoman.model.config import ModelConfig
 from dragoman.search.step import Constraints, Hypothesis, SearchConfig, check_nbest
 from dragoman.search.step import length_penalty as penalty
-from dragoman.tokens.subwords import Subwords
+from dragoman.tokens.subwords import EOS_ID, Subwords
 
 _STAMP = "made-from.json"
 _HASH_BLOCK = 1 << 20
@@ -63,6 +63,21 @@ class Ct2Engine:
         # Neither the end of what it cuts nor what it forbids or forces has the model's own probability there.
         self._count(src_ids, found, range(len(found)) if constraints else full, batch_tokens)
         return [_ranked(hypotheses, search.length_penalty)[:nbest] for hypotheses in found]
+
+    def tokens(self, src_ids: Ids, search: SearchConfig, constraints: Constraints) -> Iterator[int]:
+        """By CTranslate2's greedy search, which hands on each token."""
+        (limit,) = constraints.limits([len(src_ids)], search.max_extra_tokens)
+        steps = self._translator.generate_tokens(
+            self._named(src_ids),
+            None if constraints.prefixes is None else self._named(constraints.prefixes[0]),
+            max_decoding_length=limit,
+            min_decoding_length=0,
+            no_repeat_ngram_size=constraints.no_repeat_ngram,
+            max_input_length=0,
+        )
+        for step in steps:
+            if not step.is_last or step.token_id != EOS_ID:
+                yield step.token_id
 
     def token_log_probs(
         self, src_ids: Sequence[Ids], tgt_ids: Sequence[Ids], *, batch_tokens: int

@@ -34,6 +34,9 @@ class Engine(Protocol):
     ) -> list[list[Hypothesis]]:
         """The `nbest` best hypotheses of each sentence, best first, in the order of the sentences."""
 
+    def tokens(self, src_ids: Ids, search: SearchConfig, constraints: Constraints) -> Iterator[int]:
+        """What `search` finds for one sentence with a beam of 1, each token as soon as it is chosen."""
+
     def token_log_probs(
         self, src_ids: Sequence[Ids], tgt_ids: Sequence[Ids], *, batch_tokens: int
     ) -> list[tuple[float, ...]]:

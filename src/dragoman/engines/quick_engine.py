@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +12,7 @@ import torch
 from dragoman.checkpoint.folder import SHORTLIST
 from dragoman.engines.engine import Ids, batches
 from dragoman.engines.products import Bfloat16Linear, Int8Linear, has_int8
-from dragoman.engines.quick_model import QuickTransformer
+from dragoman.engines.quick_model import Choice, QuickTransformer
 from dragoman.engines.torch_engine import Begun, load_model, padded
 from dragoman.errors import ConfigError
 from dragoman.model.config import ModelConfig
@@ -35,21 +35,21 @@ class QuickEngine:
     def search(
         self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, *, nbest: int, batch_tokens: int
     ) -> list[list[Hypothesis]]:
-        """By beam search, or greedily with a beam of 1; a prefix or a ban may need what no shortlist has."""
-        shortlist = None if constraints else self._shortlist
+        """By beam search, or greedily with a beam of 1."""
 
         def find(rows: list[int]) -> list[list[Hypothesis]]:
             with torch.inference_mode():
-                lists = None if shortlist is None else [shortlist.ids(src_ids[row]) for row in rows]
-                state = self._model.start(padded([[*src_ids[row], EOS_ID] for row in rows]), lists)
-                bos_id, eos_id = state.choice.places([BOS_ID, EOS_ID])
-                begun = Begun.of(
-                    self._model.step, state, [len(src_ids[row]) for row in rows], search, constraints.of(rows),
-                    bos_id=bos_id, eos_id=eos_id,
-                )  # fmt: skip
-                return [state.choice.named(hypotheses) for hypotheses in begun.search(search.beam, nbest)]
+                begun, choice = self._begun([src_ids[row] for row in rows], search, constraints.of(rows))
+                return [choice.named(hypotheses) for hypotheses in begun.search(search.beam, nbest)]
 
         return self._in_batches([len(ids) for ids in src_ids], find, batch_tokens)
+
+    def tokens(self, src_ids: Ids, search: SearchConfig, constraints: Constraints) -> Iterator[int]:
+        """Greedily."""
+        with torch.inference_mode():
+            begun, choice = self._begun([src_ids], search, constraints)
+        for place in begun.tokens():
+            yield choice.id_at(place)
 
     def token_log_probs(
         self, src_ids: Sequence[Ids], tgt_ids: Sequence[Ids], *, batch_tokens: int
@@ -69,6 +69,16 @@ class QuickEngine:
 
         lengths = [max(len(src), len(tgt)) + 1 for src, tgt in zip(src_ids, tgt_ids, strict=True)]
         return self._in_batches(lengths, find, batch_tokens)
+
+    def _begun(self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints) -> tuple[Begun, Choice]:
+        """The search of a batch, and what its ids mean."""
+        # A prefix may need what no shortlist has.
+        lists = None if self._shortlist is None or constraints else [self._shortlist.ids(ids) for ids in src_ids]
+        state = self._model.start(padded([[*ids, EOS_ID] for ids in src_ids]), lists)
+        bos_id, eos_id = state.choice.places([BOS_ID, EOS_ID])
+        lens = [len(ids) for ids in src_ids]
+        begun = Begun.of(self._model.step, state, lens, search, constraints, bos_id=bos_id, eos_id=eos_id)
+        return begun, state.choice
 
     def _in_batches(
         self, lengths: Sequence[int], find: Callable[[list[int]], list[Any]], batch_tokens: int

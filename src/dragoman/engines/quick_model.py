@@ -46,10 +46,10 @@ class QuickTransformer:
     def start(self, src_BS: Tensor, shortlists: Sequence[np.ndarray] | None = None) -> State:
         """The state from which `step` decodes, onto the ids of each sentence's shortlist if given."""
         cache = self._model.start(src_BS)
-        choice = _Choice(None, None, self._project)
+        choice = Choice(None, None, self._project)
         if shortlists is not None:
             ids_V, allowed_BV = _allowed(shortlists)
-            choice = _Choice(ids_V, allowed_BV, self._product(self._logits_VD[ids_V]))
+            choice = Choice(ids_V, allowed_BV, self._product(self._logits_VD[ids_V]))
         return State(
             caches=[_Cache.start(kv, self._product.keeps) for kv in cache.memory],
             choice=choice,
@@ -164,7 +164,7 @@ class _Cache:
 
 
 @dataclass(frozen=True, slots=True)
-class _Choice:
+class Choice:
     """The ids among which the next token is chosen: what search sees are their places."""
 
     ids_V: Tensor | None  # ascending; None: all
@@ -175,6 +175,10 @@ class _Choice:
         """The ids at these places."""
         return places if self.ids_V is None else self.ids_V[places]
 
+    def id_at(self, place: int) -> int:
+        """The id at a place."""
+        return place if self.ids_V is None else int(self.ids_V[place])
+
     def places(self, ids: Sequence[int]) -> list[int]:
         """Where these ids are; all sentences may use them."""
         found = torch.tensor(ids) if self.ids_V is None else torch.searchsorted(self.ids_V, torch.tensor(ids))
@@ -182,9 +186,7 @@ class _Choice:
 
     def named(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
         """What was found, with ids in place of places."""
-        return [
-            replace(one, ids=tuple(self.ids(torch.tensor(one.ids, dtype=torch.long)).tolist())) for one in hypotheses
-        ]
+        return [replace(one, ids=tuple(self.id_at(place) for place in one.ids)) for one in hypotheses]
 
     def log_probs(self, x_ND: Tensor) -> Tensor:
         """log_probs_NV, of what a sentence may not use -inf."""
@@ -194,7 +196,7 @@ class _Choice:
             logits_NV.view(n_sentences, -1, n_ids).add_(self.allowed_BV[:, None])
         return logits_NV.log_softmax(dim=-1)
 
-    def select(self, sentences: Tensor) -> _Choice:
+    def select(self, sentences: Tensor) -> Choice:
         return self if self.allowed_BV is None else replace(self, allowed_BV=self.allowed_BV[sentences])
 
 
@@ -212,7 +214,7 @@ class State:
     """What is known of the rows of a step, which come sentence by sentence, as many of each."""
 
     caches: list[_Cache]
-    choice: _Choice
+    choice: Choice
     src_sees_A11S: Tensor
     sees_BWC: Tensor  # 0 where a row descends from a column, else -inf
     places_B: Tensor

@@ -24,7 +24,7 @@ from dragoman.search.beam import beam_search
 from dragoman.search.constrain import Path as SearchPath
 from dragoman.search.constrain import constrained
 from dragoman.search.ensemble import States, averaged, mean_log_prob
-from dragoman.search.greedy import greedy_search
+from dragoman.search.greedy import greedy_search, greedy_tokens
 from dragoman.search.sample import sample_search
 from dragoman.search.step import Constraints, Hypothesis, Sampling, SearchConfig, Step
 from dragoman.tokens.subwords import BOS_ID, EOS_ID, PAD_ID
@@ -72,6 +72,13 @@ class TorchEngine:
             )
 
         return self._in_batches(src_ids, search, constraints, find, batch_tokens)
+
+    def tokens(self, src_ids: Ids, search: SearchConfig, constraints: Constraints) -> Iterator[int]:
+        """Greedily."""
+        with _evaluating(self.model, *self._others):
+            with torch.inference_mode():
+                step, state = self._start(self._padded([[*src_ids, EOS_ID]]))
+            yield from Begun.of(step, state, [len(src_ids)], search, constraints).tokens()
 
     @torch.inference_mode()
     def token_log_probs(
@@ -155,6 +162,13 @@ class Begun:
         if beam == nbest == 1:
             return [[hypothesis] for hypothesis in greedy_search(self.step, self.state, **self.limits)]
         return beam_search(self.step, self.state, **self.limits, beam=beam, nbest=nbest)
+
+    def tokens(self) -> Iterator[int]:
+        """What `search` finds with a beam of 1 for a batch of one, token by token."""
+        limits = self.limits
+        return greedy_tokens(
+            self.step, self.state, max_len=limits["max_lens"][0], bos_id=limits["bos_id"], eos_id=limits["eos_id"]
+        )
 
 
 def padded(ids: Sequence[Ids]) -> torch.Tensor:

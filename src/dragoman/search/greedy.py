@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
+import torch
 from torch import Tensor
 
 from dragoman.search.follow import follow
@@ -36,6 +37,18 @@ def greedy_search(
         eos_id=eos_id,
         length_penalty=length_penalty,
     )
+
+
+def greedy_tokens(step: Step[S], state: S, *, max_len: int, bos_id: int, eos_id: int) -> Iterator[int]:
+    """The ids that `greedy_search` finds for one sentence, each as soon as it is chosen."""
+    token_id = bos_id
+    for _ in range(max_len):
+        with torch.inference_mode():
+            log_probs_1V, state = step(torch.tensor([token_id]), state)
+            token_id = int(_most_probable(log_probs_1V, [0], 0))
+        if token_id == eos_id:
+            return
+        yield token_id
 
 
 def _most_probable(log_probs_NV: Tensor, rows: list[int], n_tokens: int) -> Tensor:
