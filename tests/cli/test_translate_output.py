@@ -47,6 +47,18 @@ def test_each_line_in_has_one_line_out(translate) -> None:
         assert translate(text=line) == (translation + "\n" if line else ""), "alone as in company"
 
 
+def test_streamed_is_what_greedy_search_finds(translate) -> None:
+    assert translate("--stream", text=ODD) == translate("--beam", 1, text=ODD)
+
+
+def test_a_pipe_is_read_but_once(translate, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    writer = subprocess.Popen(["sh", "-c", f"printf 'bade kiba\\nlo\\n' > {pipe}"])
+    assert translate(pipe) == translate(text="bade kiba\nlo\n")
+    assert writer.wait(10) == 0
+
+
 def test_no_lines_in_no_lines_out(translate) -> None:
     assert translate(text="") == ""
 

@@ -269,6 +269,7 @@ CASES: dict[str, Bad] = {
     "batches of nothing": Bad(TRANSLATE + "{f}/a --batch-tokens 0", 2, ("batch_tokens=0",), files=GOOD),
     "threads of nothing": Bad(TRANSLATE + "{f}/a --threads 0", 2, ("threads=0",), files=GOOD),
     "a temperature for a search": Bad(TRANSLATE + "{f}/a --temperature 2", 2, ("--temperature",), ("--sample",)),
+    "a beam for what is streamed": Bad(TRANSLATE + "{f}/a --stream --beam 4", 2, ("--stream shows one",)),
     "a beam for a sample": Bad(TRANSLATE + "{f}/a --sample --beam 4", 2, ("--sample and --beam",)),
     "a temperature of 0": Bad(TRANSLATE + "{f}/a --sample --temperature 0", 2, ("temperature=0",), files=GOOD),
     "top-p above 1": Bad(TRANSLATE + "{f}/a --sample --top-p 1.5", 2, ("top_p=1.5",), files=GOOD),

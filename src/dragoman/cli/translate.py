@@ -81,7 +81,8 @@ def command(file: str | None, model: tuple[str, ...], output: Path | None, style
     from dragoman.text.lines import count_lines, read_lines
     from dragoman.translator import load
 
-    total = count_lines(str(file)) if file is not None and os.path.isfile(file) else None  # a pipe is read but once
+    is_pipe = is_stdin or (os.path.exists(str(file)) and not os.path.isfile(str(file)))  # which is read but once
+    total = None if is_pipe else count_lines(str(file))
     chosen = {name: flags[name] for name in ("engine", "precision", "device", "threads", "shortlist")}
     translator = load(model, **chosen, n_sentences=total)
     lines = read_lines(_stdin(), name="stdin") if is_stdin else read_lines(str(file))
