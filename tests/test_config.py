@@ -46,6 +46,12 @@ def test_presets(name: str) -> None:
     assert config.train.average <= config.train.keep
 
 
+def test_the_fast_preset_is_small_with_its_layers_moved_to_the_encoder() -> None:
+    fast, small = (make_config(PRESETS[name]) for name in ("fast", "small"))
+    assert changed_settings(small, fast) == ["model.n_encoder_layers", "model.n_decoder_layers"]
+    assert (fast.model.n_encoder_layers, fast.model.n_decoder_layers) == (6, 1)
+
+
 def test_the_big_preset_is_the_papers() -> None:
     config = make_config(PRESETS["big"])
     assert (config.train.steps, config.train.average, config.model.dropout) == (300_000, 20, 0.3)
@@ -251,3 +257,13 @@ def test_changed_settings() -> None:
     new = replace(old, model=replace(old.model, d_ff=7, dropout=0.0), search=replace(old.search, beam=9))
     assert changed_settings(old, new) == ["model.d_ff", "model.dropout", "search.beam"]
     assert changed_settings(new, old) == changed_settings(old, new)
+
+
+def test_a_list_of_texts_stays_hashable() -> None:
+    """Plans are remembered by config: a list in it once could not be."""
+    config = make_config({"text": {"src": "a", "teachers": ["one", "two"]}})
+    assert config.text.teachers == ("one", "two")
+    assert hash(config) == hash(make_config(parse_setting("text.src=a"), parse_setting('text.teachers=["one", "two"]')))
+    assert make_config(parse_toml(to_toml(config))) == config
+    assert "text.teachers='one' is not a list" in str(refused({"text": {"teachers": "one"}}))
+    assert "text.teachers=2 is not a text" in str(refused({"text": {"teachers": ["one", 2]}}))

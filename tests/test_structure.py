@@ -17,7 +17,7 @@ from dragoman import errors
 
 PACKAGE = Path(dragoman.__file__).parent
 STAGES = ["text", "tokens", "batches", "model", "train", "checkpoint", "search", "score"]
-COMPOSERS = ["config", "watch", "prepare", "engines", "translator", "budget", "describe", "session", "run"]
+COMPOSERS = ["config", "watch", "prepare", "engines", "translator", "distill", "budget", "describe", "session", "run"]
 USES = ["serve", "explain", "export", "paper"]  # of a trained model, strangers to one another
 SHARED = ["errors", "_version"]
 
@@ -98,7 +98,7 @@ def test_composers_and_uses_do_not_know_the_command_line() -> None:
 
 def test_the_composers_stand_in_line() -> None:
     """Settings know the stages; data is prepared from settings; training and use stand on top."""
-    order = ["watch", "config", "prepare", "engines", "translator", "budget", "describe", "session", "run"]
+    order = ["watch", "config", "prepare", "engines", "translator", "distill", "budget", "describe", "session", "run"]
     for i, composer in enumerate(order):
         for source, parts in parts_imported(composer).items():
             assert not parts & set(order[i + 1 :]), source

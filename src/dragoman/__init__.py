@@ -11,8 +11,8 @@ The data walks through the folders in this order; each stage knows only those be
     search       7  next-token scores -> hypotheses
     score        8  hypotheses -> numbers
 
-    run.py          composer for training: wires 1-8 together (prepare.py: the text; budget.py: what a time buys;
-                    session.py: the run while it trains; describe.py: its card)
+    run.py          composer for training: wires 1-8 together (prepare.py: the text; distill.py: the text of
+                    teachers; budget.py: what a time buys; session.py: the run while it trains; describe.py: its card)
     translator.py   composer for use: tokens + model + search -> Translation (engines: ours in torch, or CTranslate2)
     config.py       gathers the stages' settings
     errors.py       the exception tree

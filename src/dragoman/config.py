@@ -41,10 +41,11 @@ class Config:
     search: SearchConfig = field(default_factory=SearchConfig)
 
 
-# The paper's two models with the paper's batches and vocabulary, and two for smaller machines and texts.
+# The paper's two models with the paper's batches and vocabulary, and three for smaller machines and texts.
 PRESETS: dict[str, Settings] = {
     "tiny": {"model": asdict(ModelConfig.tiny()), "tokens": {"vocab_size": 8000}, "batches": {"tokens": 4096}},
     "small": {"model": asdict(ModelConfig.small()), "tokens": {"vocab_size": 8000}, "batches": {"tokens": 4096}},
+    "fast": {"model": asdict(ModelConfig.fast()), "tokens": {"vocab_size": 8000}, "batches": {"tokens": 4096}},
     "base": {"model": asdict(ModelConfig.base())},
     "big": {"model": asdict(ModelConfig.big()), "train": {"steps": 300_000, "keep": 20, "average": 20}},
 }
@@ -146,17 +147,19 @@ def _typed(value: Any, hint: Any, name: str) -> Any:
         kind = str if get_origin(option) is Literal else option
         if type(value) is kind:
             return value
-        if get_origin(kind) is list and type(value) is list:
-            return [_typed(item, get_args(kind)[0], name) for item in value]
+        if get_origin(kind) in (list, tuple) and type(value) in (list, tuple):
+            items = [_typed(item, get_args(kind)[0], name) for item in value]
+            return tuple(items) if get_origin(kind) is tuple else items
         if kind is float and type(value) is int:
             return float(value)
-    names = {"int": "a whole number", "float": "a number", "str": "a text", "bool": "true or false"}
-    wanted = next(names[o.__name__] if o in (int, float, str, bool) else "a text" for o in options)
+    names = {int: "a whole number", float: "a number", bool: "true or false", list: "a list", tuple: "a list"}
+    wanted = names.get(get_origin(options[0]) or options[0], "a text")
     raise ConfigError(f"{name}={value!r} is not {wanted}", hint=f"for example --set {name}={_example(wanted)}")
 
 
 def _example(wanted: str) -> str:
-    return {"a whole number": "8", "a number": "0.1", "true or false": "true"}.get(wanted, "word")
+    examples = {"a whole number": "8", "a number": "0.1", "true or false": "true", "a list": '["a", "b"]'}
+    return examples.get(wanted, "word")
 
 
 def _without_none(sections: dict[str, dict[str, Any]]) -> Settings:

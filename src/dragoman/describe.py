@@ -38,7 +38,7 @@ def describe(
     return Card(
         name=name,
         data=[
-            ("training text", text.pairs or f"{text.src} → {text.tgt}"),
+            ("training text", text.pairs or f"{text.src} → {_targets(config)}"),
             ("training pairs", f"{len(data.pairs):,}"),
             ("validation text", text.valid_pairs or f"{text.valid_src} → {text.valid_tgt}"),
             (
@@ -64,3 +64,12 @@ def describe(
         ],
         scores=[(f"{name}, validation", f"{s.score:.2f}", s.signature) for name, s in rows],
     )
+
+
+def _targets(config: Config) -> str:
+    """What the training text is paired with."""
+    text = config.text
+    if not text.teachers:
+        return str(text.tgt)
+    beam = "" if text.teacher_beam is None else f", beam {text.teacher_beam}"
+    return f"translations by {' and '.join(text.teachers)}{beam}" + (f"; {text.tgt}" if text.tgt else "")

@@ -16,6 +16,7 @@ from dragoman.watch import Watcher
 
 _PAIRS_PER_NOTE = 1_000_000  # a large text takes a while
 ENCODED = "encoded"  # the training text as ids, in the run folder only while it trains
+DISTILLED = "distilled/pairs.jsonl"  # the training text of a run with teachers
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +30,11 @@ class Data:
 
 def prepare(config: Config, run: Path, watcher: Watcher) -> tuple[Data, Config]:
     """The data of the run, made now or found from before, and the config with the vocabulary it came to."""
-    text = config.text
-    has_valid = text.valid_src is not None or text.valid_pairs is not None
-    valid = list(_read_valid(config, watcher)) if has_valid else []
-    if not has_valid:
+    report = Report()
+    valid = read_valid(config, report)
+    for sentence in report.summary():
+        watcher.warn(f"validation text: {sentence}")
+    if not valid:
         watcher.warn("no validation text: the best checkpoint cannot be told, and there will be no BLEU")
 
     subwords = _subwords(config, run, watcher)
@@ -42,13 +44,22 @@ def prepare(config: Config, run: Path, watcher: Watcher) -> tuple[Data, Config]:
         pairs = open_store(run / ENCODED)
     else:
         watcher.note("encoding the text")
-        pairs = write_store(run / ENCODED, _encoded(config, subwords, watcher), subwords.vocab_size)
+        pairs = write_store(run / ENCODED, _encoded(config, run, subwords, watcher), subwords.vocab_size)
     return Data(subwords, pairs, valid), config
 
 
-def count_chars(config: Config) -> int:
+def read_valid(config: Config, report: Report) -> list[Pair]:
+    """The validation text; nothing if none was given."""
+    text = config.text
+    if text.valid_src is None and text.valid_pairs is None:
+        return []
+    files = {"src": text.valid_src, "tgt": text.valid_tgt, "pairs": text.valid_pairs}
+    return list(read_pairs(**files, max_len_chars=text.max_len_chars, report=report))
+
+
+def count_chars(config: Config, run: Path) -> int:
     """The characters of the training text, both sides."""
-    return sum(len(pair.src) + len(pair.tgt) for pair in _read_train(config, Report()))
+    return sum(len(pair.src) + len(pair.tgt) for pair in _read_train(config, run, Report()))
 
 
 def evenly(pairs: list[Pair], n: int | None) -> list[Pair]:
@@ -58,25 +69,30 @@ def evenly(pairs: list[Pair], n: int | None) -> list[Pair]:
     return [pairs[i * len(pairs) // n] for i in range(n)]
 
 
+def subwords_from(config: Config) -> str | None:
+    """The trained model whose subwords are used, if none are learned."""
+    return config.train.init or (config.text.teachers[0] if config.text.teachers else None)
+
+
 def _subwords(config: Config, run: Path, watcher: Watcher) -> Subwords:
     path = run / SUBWORDS
     if path.exists():
         return Subwords.load(path)
-    if config.train.init is not None:
-        subwords = Subwords.load(Path(config.train.init) / SUBWORDS)
+    if (origin := subwords_from(config)) is not None:
+        subwords = Subwords.load(Path(origin) / SUBWORDS)
         subwords.save(path)
         return subwords
     watcher.note(f"learning {config.tokens.vocab_size} subwords")
-    texts = (side for pair in _read_train(config, Report()) for side in (pair.src, pair.tgt))
+    texts = (side for pair in _read_train(config, run, Report()) for side in (pair.src, pair.tgt))
     subwords = Subwords.train(texts, config.tokens.vocab_size)
     subwords.save(path)
     return subwords
 
 
-def _encoded(config: Config, subwords: Subwords, watcher: Watcher) -> Iterator[tuple[list[int], list[int]]]:
+def _encoded(config: Config, run: Path, subwords: Subwords, watcher: Watcher) -> Iterator[tuple[list[int], list[int]]]:
     """The training pairs as ids with the end of sentence, those too long for the model left out."""
     report, longest, n_long = Report(), config.batches.max_len_tokens, 0
-    for pair in _read_train(config, report):
+    for pair in _read_train(config, run, report):
         if report.n_kept % _PAIRS_PER_NOTE == 0:
             watcher.note(f"{report.n_kept:,} pairs encoded so far")
         src, tgt = ([*subwords.encode(side), subwords.eos_id] for side in (pair.src, pair.tgt))
@@ -92,19 +108,9 @@ def _encoded(config: Config, subwords: Subwords, watcher: Watcher) -> Iterator[t
     watcher.note(f"{left:,} of {report.n_read:,} pairs to train on" + (f", {n_long:,} too long" if n_long else ""))
 
 
-def _read_train(config: Config, report: Report) -> Iterator[Pair]:
+def _read_train(config: Config, run: Path, report: Report) -> Iterator[Pair]:
     text = config.text
-    return read_pairs(src=text.src, tgt=text.tgt, pairs=text.pairs, max_len_chars=text.max_len_chars, report=report)
-
-
-def _read_valid(config: Config, watcher: Watcher) -> Iterator[Pair]:
-    text, report = config.text, Report()
-    yield from read_pairs(
-        src=text.valid_src,
-        tgt=text.valid_tgt,
-        pairs=text.valid_pairs,
-        max_len_chars=text.max_len_chars,
-        report=report,
-    )
-    for sentence in report.summary():
-        watcher.warn(f"validation text: {sentence}")
+    files = {"src": text.src, "tgt": text.tgt, "pairs": text.pairs}
+    if text.teachers:
+        files = {"pairs": str(run / DISTILLED)}
+    return read_pairs(**files, max_len_chars=text.max_len_chars, report=report)

@@ -11,13 +11,14 @@ from pathlib import Path
 import torch
 
 from dragoman.batches.sampler import epoch_batches
-from dragoman.budget import choose_training, choose_vocabulary
+from dragoman.budget import Choice, choose_training, choose_vocabulary
 from dragoman.checkpoint import folder as files
 from dragoman.checkpoint.metrics import read_records
 from dragoman.config import Config, changed_settings, load_config, to_toml
+from dragoman.distill import distill
 from dragoman.engines.torch_engine import pick_device
 from dragoman.errors import ConfigError, DragomanError, ModelError
-from dragoman.prepare import Data, count_chars, prepare
+from dragoman.prepare import DISTILLED, Data, count_chars, prepare, subwords_from
 from dragoman.score.metrics import Scores
 from dragoman.session import Session
 from dragoman.train.config import PAPER_STEPS
@@ -67,6 +68,8 @@ def train(
     else:
         config = _begin(config, run, given)
     try:
+        if config.text.teachers:
+            began -= distill(config, run, watcher, clock)
         if config.train.budget_s is not None and config.train.steps is None:
             data, config = _plan(config, given, run, device, watcher, lambda: clock() - began)
         else:
@@ -75,8 +78,9 @@ def train(
         files.write_text(run / files.CONFIG, to_toml(config))
         training = Session(config, run, data, device, watcher, clock, began)
     except DragomanError:
-        if not resume:
-            shutil.rmtree(run)  # nothing was trained: a mistake in what was given leaves no half-made run behind
+        # Nothing was trained: a mistake in what was given leaves no half-made run behind. But teachers' work is kept.
+        if not resume and not (run / DISTILLED).exists():
+            shutil.rmtree(run)
         raise
     is_finished = training.run(stop or Stop())
     scores = training.finish() if is_finished else None
@@ -95,10 +99,10 @@ def _plan(
     """The data and the config with everything chosen that the budget leaves open; tells the watcher what and why."""
     budget_s = config.train.budget_s
     assert budget_s is not None
-    if config.train.init is None:
-        config, choices = choose_vocabulary(config, given, count_chars(config))
-    else:
-        choices = []
+    choices: list[Choice] = []
+    if subwords_from(config) is None:
+        config, choices = choose_vocabulary(config, given, count_chars(config, run))
+    if config.train.init is not None:
         given = {*given, *(f"model.{field.name}" for field in fields(config.model))} - {"model.dropout"}
     data, config = prepare(config, run, watcher)
     config, more = choose_training(
@@ -106,7 +110,7 @@ def _plan(
     )
     if elapsed() > budget_s / 2:
         raise ConfigError(
-            f"reading, encoding and measuring took {elapsed():.0f} s of the {budget_s:.0f} s", hint="give more time"
+            f"what comes before training took {elapsed():.0f} s of the {budget_s:.0f} s", hint="give more time"
         )
     watcher.plan(budget_s, [(choice.setting, choice.value, choice.reason) for choice in (*choices, *more)])
     return data, config

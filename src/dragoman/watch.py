@@ -43,12 +43,23 @@ class Validation:
     expected_bleu: Forecast | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Translated:
+    """How far the teachers of a run are."""
+
+    n_done: int  # lines
+    total: int
+    per_s: float
+    eta_s: float
+
+
 class Watcher(Protocol):
     """Someone who is told."""
 
     def note(self, text: str) -> None: ...
     def plan(self, budget_s: float, choices: Sequence[tuple[str, object, str]]) -> None: ...
     def warn(self, text: str) -> None: ...
+    def translated(self, translated: Translated) -> None: ...
     def progress(self, progress: Progress) -> None: ...
     def validated(self, validation: Validation) -> None: ...
 

@@ -14,6 +14,10 @@ FLAGS = {
         "--steps", "--epochs", "--vocab-size", "--seed", "--device", "--threads", "--init", "--config", "--set",
         "--resume",
     },
+    "distill": {
+        "--teacher", "--src", "--tgt", "--valid-src", "--valid-tgt", "--beam", "--out", "--preset", "--budget",
+        "--steps", "--epochs", "--seed", "--device", "--threads", "--config", "--set", "--resume",
+    },
     "translate": {
         "file", "--model", "--output", "--resume", "--beam", "--length-penalty", "--nbest", "--sample", "--temperature",
         "--top-k", "--top-p", "--seed", "--prefix", "--no-repeat-ngram", "--glossary", "--unk-copy", "--scores",

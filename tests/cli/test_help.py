@@ -48,9 +48,10 @@ def test_every_command_has_a_line_in_the_list(name: str, capsys: pytest.CaptureF
     assert [words for words in listed if words[0] == name and len(words) == 2]
 
 
-def test_train_offers_the_presets_there_are() -> None:
-    train = dragoman.get_command(click.Context(dragoman), "train")
-    assert train is not None
-    preset = next(parameter for parameter in train.params if parameter.name == "preset")
+@pytest.mark.parametrize("name", ["train", "distill"])
+def test_training_offers_the_presets_there_are(name: str) -> None:
+    command = dragoman.get_command(click.Context(dragoman), name)
+    assert command is not None
+    preset = next(parameter for parameter in command.params if parameter.name == "preset")
     assert isinstance(preset.type, click.Choice)
     assert list(preset.type.choices) == list(PRESETS)

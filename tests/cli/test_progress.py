@@ -15,7 +15,7 @@ from small_run import DRAGOMAN, ENVIRONMENT, Corpus, small
 
 from dragoman.cli.duration import duration
 from dragoman.cli.progress import Lines, Screen, watcher
-from dragoman.watch import Progress, Validation
+from dragoman.watch import Progress, Translated, Validation
 
 PROGRESS = Progress(
     step=50, total_steps=200, epoch=2, loss=3.14159, lr=0.00012345, tokens_per_s=12345.6, elapsed_s=61.0, eta_s=183.4,
@@ -50,6 +50,7 @@ def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
     with Lines() as lines:
         lines.note("encoding")
         lines.warn("line 3 is odd")
+        lines.translated(Translated(1024, 29000, 1234.5, 61))
         lines.progress(PROGRESS)
         lines.progress(WITH_BLEU)
         lines.validated(Validation(100, 2.34567, 12.345, True))
@@ -59,6 +60,7 @@ def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
     assert err.splitlines() == [
         "encoding",
         "warning: line 3 is odd",
+        "translated 1024/29000  1,234 lines/s  ETA 1m01s",
         "step 50/200  epoch 2  loss 3.142  12,346 tok/s  lr 1.23e-04  ETA 3m03s",
         "step 100/200  epoch 3  loss 2.500  1,000 tok/s  lr 1.00e-03  ETA 5s  BLEU 12.3",
         "validation at step 100: loss 2.346  BLEU 12.35  (best so far)",

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from small_run import DRAGOMAN, ENVIRONMENT, Corpus
 
+from dragoman.checkpoint.resumable import ResumableFile
+from dragoman.cli.counted import Counted
 from dragoman.cli.main import run as run_command
-from dragoman.cli.resumable import Counted, ResumableFile
 from dragoman.errors import ConfigError, DataError
 
 SETTINGS = {"beam": 4}

@@ -41,6 +41,7 @@ GOOD = (("a", "eins\nzwei\n"), ("b", "one\ntwo\n"))
 TRAIN = TWO + " --threads 1 "
 CONFIG = TRAIN + "--config {f}/run.toml"
 PAIRS = "train --pairs {f}/pairs{end} --out {f}/out"
+DISTILL = "distill --teacher {model} --out {f}/out --threads 1 "
 TRANSLATE = "translate --model {model} --threads 1 --output {f}/out "
 EVALUATE = "evaluate --model {model} --threads 1 --src {f}/a --ref {f}/b"
 PICKLE = pickle.dumps({"weights": [1.0]})
@@ -201,6 +202,39 @@ CASES: dict[str, Bad] = {
     "--init with damaged weights": Bad(
         TRAIN + "--init {model}", 1, ("{model}/model.safetensors cannot be read",), files=GOOD,
         model=_truncate("model.safetensors"),
+    ),
+    # A teacher.
+    "no teacher": Bad("distill --src {f}/a --out {f}/out", 2, ("there is no teacher",), ("--teacher",), files=GOOD),
+    "nothing to teach": Bad(DISTILL, 2, ("text.teachers translate text.src, which is not given",), ("text.src",)),
+    "a teacher that is no model": Bad(
+        "distill --teacher {f}/none --src {f}/a --out {f}/out", 1, ("{f}/none is not a run folder",), files=GOOD
+    ),
+    "teachers with other subwords": Bad(
+        DISTILL + "--teacher {good} --src {f}/a", 1, ("{model}/subwords.model has 268 subwords",), files=GOOD,
+        model=_other_subwords,
+    ),
+    "a teacher with damaged weights": Bad(
+        DISTILL + "--src {f}/a", 1, ("{model}/model.safetensors cannot be read",), files=GOOD,
+        model=_truncate("model.safetensors"),
+    ),
+    "a teacher's beam of 0": Bad(DISTILL + "--src {f}/a --beam 0", 2, ("beam=0",), files=GOOD),
+    "no such text to teach": Bad(DISTILL + "--src {f}/c", 1, ("{f}/c does not exist",), files=GOOD),
+    "an empty text to teach": Bad(
+        DISTILL + "--src {f}/c", 1, ("no usable line in {f}/c",), ("empty",), files=(("c", "\n \n"),)
+    ),
+    "a text to teach of another length": Bad(
+        DISTILL + "--src {f}/a --tgt {f}/c", 1, ("{f}/a has 2 lines but {f}/c has 1",), files=(*GOOD, ("c", "one\n"))
+    ),
+    "bad validation text for a student": Bad(
+        DISTILL + "--src {f}/a --valid-src {f}/a --valid-tgt {f}/c", 1, ("{f}/c does not exist",), files=GOOD
+    ),
+    "a student with a budget and steps": Bad(
+        DISTILL + "--src {f}/a --budget 1m --steps 3", 2, ("--budget and --steps",), files=GOOD
+    ),
+    "a student that was not begun": Bad("distill --resume --out {f}/out", 2, ("no run to resume in {f}/out",)),
+    "a student that never had a teacher": Bad("distill --resume --out {model}", 2, ("there is no teacher",)),
+    "a student where something is": Bad(
+        "distill --teacher {good} --src {f}/a --out {model}", 2, ("{model} is not empty",), ("--resume",), files=GOOD
     ),
     # The model.
     "no model": Bad("translate --model {f}/none", 1, ("{f}/none is not a run folder",), ("dragoman train",)),

@@ -163,7 +163,7 @@ def check_resumes_as_advised(forks: Forks, stopped: Ended, run: Path, whole: Pat
 @pytest.mark.parametrize(
     ("place", "number"),
     [
-        ("dragoman.prepare._read_valid", signal.SIGTERM),
+        ("dragoman.prepare.read_valid", signal.SIGTERM),
         ("dragoman.prepare._encoded", signal.SIGINT),
         ("dragoman.session.average_weights", signal.SIGTERM),
         ("dragoman.checkpoint.card.draw_curve", signal.SIGINT),

@@ -134,6 +134,7 @@ def test_the_output_projection_has_no_bias_and_is_the_embedding() -> None:
     [
         ("tiny", (128, 256, 4, 4, 4, 0.1)),
         ("small", (256, 1024, 8, 3, 3, 0.1)),
+        ("fast", (256, 1024, 8, 6, 1, 0.1)),
         ("base", (512, 2048, 8, 6, 6, 0.1)),
         ("big", (1024, 4096, 16, 6, 6, 0.3)),
     ],

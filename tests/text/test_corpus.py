@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.errors import ConfigError, DataError
 from dragoman.text.clean import Kind, Report
-from dragoman.text.corpus import Pair, TextConfig, read_pairs
+from dragoman.text.corpus import Pair, TextConfig, read_pairs, read_side
 
 
 def write(path: Path, content: bytes | str) -> Path:
@@ -206,3 +206,29 @@ def test_arguments_are_checked_before_reading() -> None:
         read_pairs(report=Report())
     with pytest.raises(ConfigError, match=r"x\.csv is neither \.tsv nor \.jsonl"):
         read_pairs(pairs="x.csv", report=Report())
+
+
+def test_one_side_alone_is_read_with_the_same_care(tmp_path: Path) -> None:
+    report = Report()
+    path = write(tmp_path / "a.de", b"eins\n\n" + b"x" * 30 + b"\nzw\xf6lf\n" + b"gut\r\n" * 30)
+    assert list(read_side(path, max_len_chars=20, report=report)) == ["eins", *["gut"] * 30]
+    assert (report.n_read, report.n_kept) == (34, 31)
+    set_aside = {Kind.EMPTY: 1, Kind.TOO_LONG: 1, Kind.INVALID_UTF8: 1, Kind.CRLF: 30}
+    assert dict(report.counts) == set_aside
+
+
+def test_one_side_without_a_usable_line(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="no usable line in") as caught:
+        list(read_side(write(tmp_path / "a.de", "\n\n"), max_len_chars=20, report=Report()))
+    assert "2 pairs set aside: empty side" in (caught.value.hint or "")
+
+
+def test_teachers_translate_the_source() -> None:
+    assert TextConfig(src="a", teachers=("run",)).tgt is None
+    assert TextConfig(src="a", tgt="b", teachers=("run",)).tgt == "b"
+    with pytest.raises(ConfigError, match=r"text\.teachers translate text\.src, which is not given"):
+        TextConfig(teachers=("run",))
+    with pytest.raises(ConfigError, match=r"text\.teachers translate text\.src, not text\.pairs"):
+        TextConfig(src="a", pairs="b.tsv", teachers=("run",))
+    with pytest.raises(ConfigError, match=r"text\.src is given without text\.tgt"):
+        TextConfig(src="a", teachers=())

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from dragoman.cli.duration import duration
-from dragoman.watch import Progress, Validation
+from dragoman.watch import Progress, Translated, Validation
 
 
 class Lines:
@@ -33,6 +33,9 @@ class Lines:
             why = "″" if reason == said else reason
             self._write(f"  {setting:<{widths[0]}}  {value!s:>{widths[1]}}  {why}")
             said = reason
+
+    def translated(self, translated: Translated) -> None:
+        self._write(f"translated {translated.n_done}/{translated.total}  {_pace(translated)}")
 
     def progress(self, progress: Progress) -> None:
         self._write(f"step {progress.step}/{progress.total_steps}  " + "  ".join(_parts(progress)))
@@ -58,16 +61,18 @@ class Screen(Lines):
     def __init__(self, console: Console) -> None:
         self._live = Live(console=console, refresh_per_second=4, transient=False)
 
+    def translated(self, translated: Translated) -> None:
+        self._show("translated", translated.n_done, translated.total, _pace(translated))
+
     def progress(self, progress: Progress) -> None:
+        self._show("step", progress.step, progress.total_steps, "  ".join(_parts(progress)))
+
+    def _show(self, what: str, n_done: int, total: int, more: str) -> None:
         row = Table.grid(padding=(0, 2), expand=True)
         row.add_column(no_wrap=True)
         row.add_column(ratio=1)
         row.add_column(no_wrap=True)
-        row.add_row(
-            Text(f"step {progress.step}/{progress.total_steps}"),
-            ProgressBar(total=progress.total_steps, completed=progress.step),
-            Text("  ".join(_parts(progress))),
-        )
+        row.add_row(Text(f"{what} {n_done}/{total}"), ProgressBar(total=total, completed=n_done), Text(more))
         self._live.update(row)
 
     def _write(self, text: str) -> None:
@@ -88,6 +93,10 @@ def watcher() -> Lines:
     """The screen if stderr is a terminal, plain lines otherwise."""
     console = Console(stderr=True)
     return Screen(console) if console.is_terminal else Lines()
+
+
+def _pace(translated: Translated) -> str:
+    return f"{translated.per_s:,.0f} lines/s  ETA {duration(translated.eta_s)}"
 
 
 def _parts(progress: Progress) -> list[str]:

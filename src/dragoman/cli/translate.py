@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from dragoman.cli.resumable import Counted, ResumableFile
+from dragoman.checkpoint.resumable import ResumableFile, identity
+from dragoman.cli.counted import Counted
 
 if TYPE_CHECKING:
     from dragoman.translator import Translation, Translator
@@ -185,16 +186,10 @@ def _settings(models: Sequence[str], file: str, style: str, flags: dict[str, Any
     settings = {name: value for name, value in flags.items() if name not in ("resume", "threads", "batch_tokens")}
     return settings | {
         "format": style,
-        "weights": [_identity(Path(model) / WEIGHTS) for model in models],
-        "input": _identity(Path(file)),
-        "terms": flags["glossary"] and _identity(Path(flags["glossary"])),
+        "weights": [identity(Path(model) / WEIGHTS) for model in models],
+        "input": identity(Path(file)),
+        "terms": flags["glossary"] and identity(Path(flags["glossary"])),
     }
-
-
-def _identity(path: Path) -> list[int]:
-    """Size and time of a file, which change when it does."""
-    status = path.stat()
-    return [status.st_size, status.st_mtime_ns]
 
 
 @contextlib.contextmanager

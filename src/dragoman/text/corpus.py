@@ -29,10 +29,19 @@ class TextConfig:
     valid_src: str | None = None  # validation text, likewise
     valid_tgt: str | None = None  # its translation
     valid_pairs: str | None = None  # or both in one file
+    teachers: tuple[str, ...] | None = None  # trained models that translate src; tgt, if given, is trained on as well
+    teacher_beam: int | None = None  # hypotheses the teachers keep at each step; their own setting unless given
     max_len_chars: int = 2000  # a longer side sets the pair aside
 
     def __post_init__(self) -> None:
-        _check_one_source("text.", self.src, self.tgt, self.pairs)
+        if not self.teachers:
+            _check_one_source("text.", self.src, self.tgt, self.pairs)
+        elif self.src is None or self.pairs is not None:
+            raise ConfigError(
+                "text.teachers translate text.src, which is not given" if self.src is None else
+                "text.teachers translate text.src, not text.pairs",
+                hint="give text.src, and text.tgt if it is to be trained on as well",
+            )  # fmt: skip
         _check_one_source("text.valid_", self.valid_src, self.valid_tgt, self.valid_pairs)
         if self.max_len_chars < 1:
             raise ConfigError(
@@ -78,6 +87,23 @@ def read_pairs(
     if src is not None and tgt is not None:
         return _usable(_rows_of_two(src, tgt, report), f"{src} and {tgt}", max_len_chars, report)
     raise ConfigError("no text was given", hint="give src and tgt, or pairs")
+
+
+def read_side(path: str | Path, *, max_len_chars: int, report: Report) -> Iterator[str]:
+    """The usable lines of one side, to be translated; those set aside are counted in the report."""
+    for line, text in enumerate(decoded_lines(path, str(path), report), start=1):
+        report.n_read += 1
+        defect = find_defect(text, max_len_chars)
+        if defect is not None:
+            report.note(defect, str(path), line)
+            continue
+        assert text is not None  # else it had a defect
+        report.n_kept += 1
+        yield text
+    if report.n_kept == 0:
+        raise DataError(
+            f"no usable line in {path}", hint="; ".join(report.summary()) or "the file is empty: is it the right one?"
+        )
 
 
 def _check_one_source(prefix: str, src: str | Path | None, tgt: str | Path | None, pairs: str | Path | None) -> None:

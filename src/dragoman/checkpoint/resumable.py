@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-import sys
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from dragoman.cli.duration import duration
 from dragoman.errors import ConfigError, DragomanError
 
-_KEEP_EVERY = 256  # lines; so many are done again after a kill, at most
+_KEEP_EVERY = 256  # calls of `write`; so many are done again after a kill, at most
 
 
 class ResumableFile:
@@ -25,20 +22,22 @@ class ResumableFile:
     anything if `settings` is None, because the input cannot be read again.
     """
 
-    def __init__(self, path: Path, settings: Mapping[str, Any] | None, *, resume: bool) -> None:
-        self._path, self._settings = path, settings
+    def __init__(
+        self, path: Path, settings: Mapping[str, Any] | None, *, resume: bool, keep_every: int = _KEEP_EVERY
+    ) -> None:
+        self._path, self._settings, self._keep_every = path, settings, keep_every
         self._part, self._state = (path.with_name(f".{path.name}.{end}") for end in ("part", "part.json"))
-        self.n_done, size = self._found() if resume else (0, 0)  # input lines whose output is there already
+        self.n_done, size = self._found() if resume else (0, 0)  # how often was written already
         self._file = self._part.open("r+b" if size else "wb")
         self._file.truncate(size)
         self._file.seek(size)
         self._n_kept = self.n_done
 
     def write(self, text: str) -> None:
-        """The output of one input line."""
+        """The output of one input line, or whatever else it is that is counted."""
         self._file.write(text.encode())
         self.n_done += 1
-        if self._settings is not None and self.n_done - self._n_kept >= _KEEP_EVERY:
+        if self._settings is not None and self.n_done - self._n_kept >= self._keep_every:
             self._keep()
 
     def __enter__(self) -> ResumableFile:
@@ -88,29 +87,7 @@ class ResumableFile:
         return (n_lines, size) if is_whole else (0, 0)
 
 
-class Counted:
-    """Says on stderr how far a file is, now and then: often at a terminal, else every half minute."""
-
-    def __init__(self, total: int | None, n_before: int, clock: Callable[[], float] = time.monotonic) -> None:
-        self._total, self._n_before, self._clock = total, n_before, clock
-        self._began = self._said = clock()
-        self._is_terminal = sys.stderr.isatty()
-
-    def show(self, n_done: int) -> None:
-        """Call it after each line."""
-        now = self._clock()
-        if now - self._said < (0.5 if self._is_terminal else 30):
-            return
-        self._said = now
-        rate = (n_done - self._n_before) / (now - self._began)
-        text = f"{n_done:,} lines, {rate:,.0f} a second"
-        if self._total is not None:
-            left_s = (self._total - n_done) / rate
-            text = f"{n_done:,} of {self._total:,} lines, {rate:,.0f} a second, ETA {duration(left_s)}"
-        end = "\n" if not self._is_terminal or n_done == self._total else "\x1b[K\r"
-        print(text, file=sys.stderr, end=end, flush=True)
-
-    def close(self) -> None:
-        """Leaves a clean line at a terminal."""
-        if self._is_terminal:
-            print(end="\x1b[K", file=sys.stderr, flush=True)
+def identity(path: Path) -> list[int]:
+    """Size and time of a file, which change when it does."""
+    status = path.stat()
+    return [status.st_size, status.st_mtime_ns]
