@@ -393,7 +393,9 @@ def _contents(folder: Path) -> dict[str, bytes | None]:
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device")
-@pytest.mark.parametrize("command", ["train --src {f}/a --tgt {f}/b --out {f}/out", "translate --model {model} {f}/a"])
+@pytest.mark.parametrize(
+    "command", ["train --src {f}/a --tgt {f}/b --out {f}/out", "translate --model {model} {model}/config.toml"]
+)
 def test_a_device_that_is_not_there(
     command: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
