@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 
 import dragoman
@@ -9,20 +10,28 @@ from benchmarks.translate_speed.workers.protocol import Output, RefusedError, Se
 
 
 def build(task: Task, threads: int, settings: Settings) -> System:
-    """`settings` are those of `load`. The cores it may use tell it the number of threads."""
+    """`settings` are those of `load`. The cores it may use tell it the number of threads.
+
+    For the whole text it is told how much there is to translate, as `dragoman translate FILE` does; for single sentences
+    it is loaded anew, without.
+    """
     try:
-        translator = dragoman.load(task.run, **settings)
+        many = dragoman.load(task.run, **settings, n_sentences=len(task.sentences))
     except dragoman.DragomanError as error:
         raise RefusedError(error.message) from None
 
-    def translate(sentences: Sequence[str]) -> list[Output]:
+    @functools.cache
+    def single() -> dragoman.Translator:
+        return dragoman.load(task.run, **settings)
+
+    def translated(translator: dragoman.Translator, sentences: Sequence[str]) -> list[Output]:
         return [Output(one.text, len(one.tokens)) for one in translator.translate(sentences, beam=task.beam)]
 
     return System(
         dragoman.__version__,
-        translate,
-        lambda sentence: translate([sentence])[0],
-        type(translator.engine).__name__,
+        lambda sentences: translated(many, sentences),
+        lambda sentence: translated(single(), [sentence])[0],
+        type(many.engine).__name__,
     )
 
 
