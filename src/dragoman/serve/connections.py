@@ -1,0 +1,78 @@
+"""Connections that nobody uses: they are closed after a while, and the oldest at once when there are too many.
+
+uvicorn waits without limit for the head of a request. A program that opens connections and leaves them, or sends a
+byte a minute, would take all there are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+_LARGEST_HEAD = 65536  # bytes
+
+
+def protocol(*, max_connections: int, header_timeout_s: float) -> type[HttpToolsProtocol]:
+    """uvicorn's protocol with these limits."""
+    waiting: dict[Connection, None] = {}  # those without a request under way, the one that waits longest first
+
+    class Connection(HttpToolsProtocol):
+        _timer: asyncio.TimerHandle | None = None
+        _is_in_head = False
+        _n_head_bytes = 0
+
+        def connection_made(self, transport: Any) -> None:
+            super().connection_made(transport)
+            self._wait()
+            if len(self.connections) > max_connections:
+                oldest = next((one for one in waiting if one is not self), self)
+                oldest.transport.abort()
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            self._wait_no_longer()
+            super().connection_lost(exc)
+
+        def data_received(self, data: bytes) -> None:
+            super().data_received(data)
+            if self.transport.is_closing():
+                return
+            if self._is_at_work():
+                self._wait_no_longer()
+                return
+            self._wait()
+            if self._is_in_head:
+                self._n_head_bytes += len(data)
+                if self._n_head_bytes > _LARGEST_HEAD:
+                    self.transport.abort()
+
+        def on_message_begin(self) -> None:
+            super().on_message_begin()
+            self._is_in_head, self._n_head_bytes = True, 0
+
+        def on_headers_complete(self) -> None:
+            super().on_headers_complete()
+            self._is_in_head = False
+
+        def on_response_complete(self) -> None:
+            super().on_response_complete()
+            if not self.transport.is_closing() and not self._is_at_work():
+                waiting[self] = None
+
+        def _is_at_work(self) -> bool:
+            return self.cycle is not None and not self.cycle.response_complete
+
+        def _wait(self) -> None:
+            """Begins to count the time until a request is there, unless it is being counted."""
+            waiting[self] = None
+            if self._timer is None:
+                self._timer = self.loop.call_later(header_timeout_s, self.transport.abort)
+
+        def _wait_no_longer(self) -> None:
+            waiting.pop(self, None)
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+
+    return Connection
