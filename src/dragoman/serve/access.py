@@ -46,7 +46,24 @@ def check_size(service: Service, texts: list[str]) -> None:
             raise Refusal(400, f"Invalid request: request ({n}) exceeds text limit ({most})")
 
 
-def body_schema(model: type[BaseModel], *kinds: str) -> dict[str, Any]:
-    """The description of a body that may come in several ways."""
-    schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
-    return {"requestBody": {"required": True, "content": {kind: {"schema": schema} for kind in kinds}}}
+def body_schema(service: Service, model: type[BaseModel], *kinds: str) -> dict[str, Any]:
+    """The description of a body that may come in several ways, with the languages of this server."""
+    schema = model.model_json_schema()
+    definitions = schema.pop("$defs", {})
+    for name, field in schema["properties"].items():
+        if name in ("source", "target"):
+            field["enum"] = [*service.languages, *(["auto"] if name == "source" else [])]
+    return {
+        "requestBody": {"required": True, "content": {kind: {"schema": _whole(schema, definitions)} for kind in kinds}}
+    }
+
+
+def _whole(schema: Any, definitions: dict[str, Any]) -> Any:
+    """The schema with its parts in their places: they could not be referred to from there."""
+    if isinstance(schema, list):
+        return [_whole(one, definitions) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        return _whole(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    return {key: _whole(value, definitions) for key, value in schema.items()}

@@ -122,7 +122,7 @@ def make_router(service: Service, files: Files) -> APIRouter:
         summary="Translate a text or a list of texts",
         response_model=TranslateAnswer,
         responses=refusals(400, 403, 408, 413, 429, 500, 503, 504),
-        openapi_extra=body_schema(TranslateFields, _JSON, _FORM, _MULTIPART),
+        openapi_extra=body_schema(service, TranslateFields, _JSON, _FORM, _MULTIPART),
     )
     async def translate(request: Request) -> Response:
         fields = await admitted(request, service, TranslateFields)
@@ -155,7 +155,7 @@ def make_router(service: Service, files: Files) -> APIRouter:
         summary="Which language a text is in",
         response_model=list[Detection],
         responses=refusals(400, 403, 408, 413, 429, 500),
-        openapi_extra=body_schema(DetectFields, _JSON, _FORM, _MULTIPART),
+        openapi_extra=body_schema(service, DetectFields, _JSON, _FORM, _MULTIPART),
     )
     async def detect(request: Request) -> Response:
         fields = await admitted(request, service, DetectFields)
@@ -168,7 +168,7 @@ def make_router(service: Service, files: Files) -> APIRouter:
         summary="Translate a file",
         response_model=FileAnswer,
         responses=refusals(400, 403, 408, 413, 429, 500, 503, 504),
-        openapi_extra=body_schema(FileFields, _MULTIPART),
+        openapi_extra=body_schema(service, FileFields, _MULTIPART),
     )
     async def translate_file(request: Request) -> Response:
         given = await read_fields(request, max_part_bytes=service.limits.max_body_bytes)

@@ -27,7 +27,7 @@ Word = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 class SamplingFields(_Strict):
@@ -128,7 +128,7 @@ def make_router(service: Service, explain: Explain | None) -> APIRouter:
         summary="Translate sentences, with all that the search knows of them",
         response_model=V1TranslateAnswer,
         responses=refusals(400, 403, 408, 413, 429, 500, 503, 504),
-        openapi_extra=body_schema(V1TranslateFields, "application/json"),
+        openapi_extra=body_schema(service, V1TranslateFields, "application/json"),
     )
     async def translate(request: Request) -> Response:
         fields = await admitted(request, service, V1TranslateFields)
@@ -151,7 +151,7 @@ def make_router(service: Service, explain: Explain | None) -> APIRouter:
             summary="The attention of every layer and head for a sentence",
             response_model=dict[str, Any],
             responses=refusals(400, 403, 408, 413, 429, 500, 503, 504),
-            openapi_extra=body_schema(V1AttentionFields, "application/json"),
+            openapi_extra=body_schema(service, V1AttentionFields, "application/json"),
         )
         async def attention(request: Request) -> Response:
             fields = await admitted(request, service, V1AttentionFields)
