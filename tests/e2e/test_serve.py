@@ -271,7 +271,7 @@ def test_no_request_gets_an_undeclared_answer(run: Path, tmp_path: Path) -> None
         (["--model", "en-de=nowhere"], "nowhere is not a run folder"),
         (["--model", "en-de={run}", "--port", "99999"], "port 99999, cannot be used"),
         (["--model", "en-de={run}", "--api-key-file", "nowhere"], "the keys in nowhere cannot be read"),
-        (["--model", "en-de={run}", "--max-queue", "0"], "max_queue=0 is below 1"),
+        (["--model", "en-de={run}", "--max-queue", "0"], "max_queue=0 lets nothing in"),
     ],
 )
 def test_what_cannot_be_served_is_said(flags: list[str], message: str, run: Path, tmp_path: Path) -> None:

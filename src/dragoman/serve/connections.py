@@ -27,7 +27,8 @@ def protocol(*, max_connections: int, header_timeout_s: float) -> type[HttpTools
             super().connection_made(transport)
             self._wait()
             if len(self.connections) > max_connections:
-                oldest = next((one for one in waiting if one is not self), self)
+                oldest = next(iter(waiting))  # ourselves, if all others are at work
+                oldest._wait_no_longer()
                 oldest.transport.abort()
 
         def connection_lost(self, exc: Exception | None) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from copy import copy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -41,14 +43,20 @@ def name_of(code: str) -> str:
     return f"{name} ({region})" if region else name
 
 
+@cache
+def _all_languages() -> Any:
+    """The library's model, which takes a second to read."""
+    from py3langid.langid import MODEL_FILE, LanguageIdentifier
+
+    return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+
+
 class Detector:
     """Tells which of the given languages a text is in."""
 
     def __init__(self, languages: Iterable[str]) -> None:
         """Those that the library does not know are never found."""
-        from py3langid.langid import MODEL_FILE, LanguageIdentifier
-
-        identifier: Any = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
+        identifier = copy(_all_languages())
         known = {str(label) for label in identifier.labels}
         self._codes: dict[str, str] = {}  # as the library calls them, and as the models do
         for code in languages:

@@ -30,6 +30,6 @@ class Limits:
     def __post_init__(self) -> None:
         for field in fields(self):
             value = getattr(self, field.name)
-            least = 0 if field.name == "requests_per_minute" else 1
-            if value < least:
-                raise ConfigError(f"{field.name}={value} is below {least}", hint="raise it")
+            is_too_small = value < 0 if field.name == "requests_per_minute" else value <= 0
+            if is_too_small:
+                raise ConfigError(f"{field.name}={value} lets nothing in", hint="raise it")

@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 
 import uvicorn
 from starlette.types import ASGIApp
@@ -15,21 +16,15 @@ from dragoman.errors import ConfigError
 from dragoman.serve.connections import protocol
 from dragoman.serve.limits import Limits
 
+_BACKLOG = 2048  # connections that wait to be taken
 _SPARE_FILES = 64  # that are open besides connections
 
 
 def run_server(app: ASGIApp, *, host: str, port: int, limits: Limits, on_start: Callable[[str], None]) -> None:
     """Answers until SIGTERM or Ctrl-C, then finishes what is under way. `on_start` is told the address."""
-    listener = _listening(host, port)
-    connection = protocol(
-        max_connections=min(limits.max_connections, _most_files() - _SPARE_FILES),
-        header_timeout_s=limits.header_timeout_s,
-    )
-    config = uvicorn.Config(
-        app, http=connection, ws="none", lifespan="on", log_config=None, access_log=False, server_header=False,
-        backlog=2048,
-    )  # fmt: skip
-    server = uvicorn.Server(config)
+    listener = listening(host, port)
+    most = min(limits.max_connections, _most_files() - _SPARE_FILES)
+    server = make_server(app, replace(limits, max_connections=most))
 
     def stop(number: int, frame: object) -> None:
         server.should_exit = True
@@ -39,6 +34,16 @@ def run_server(app: ASGIApp, *, host: str, port: int, limits: Limits, on_start: 
     bound = listener.getsockname()
     on_start(f"http://{f'[{bound[0]}]' if ':' in bound[0] else bound[0]}:{bound[1]}")
     server.run(sockets=[listener])
+
+
+def make_server(app: ASGIApp, limits: Limits) -> uvicorn.Server:
+    """uvicorn, which answers for the application within the limits of connections."""
+    connection = protocol(max_connections=limits.max_connections, header_timeout_s=limits.header_timeout_s)
+    config = uvicorn.Config(
+        app, http=connection, ws="none", lifespan="on", log_config=None, access_log=False, server_header=False,
+        backlog=_BACKLOG,
+    )  # fmt: skip
+    return uvicorn.Server(config)
 
 
 def log_to_stderr() -> None:
@@ -52,10 +57,11 @@ def log_to_stderr() -> None:
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def listening(host: str, port: int) -> socket.socket:
+    """A socket that takes connections."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=2048)
+        return socket.create_server((host, port), family=family, backlog=_BACKLOG)
     except (OSError, OverflowError) as error:
         why = getattr(error, "strerror", None) or str(error)
         raise ConfigError(
