@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import http.client
 import json
 import os
 import subprocess
@@ -13,9 +14,10 @@ from pathlib import Path
 
 import pytest
 from served import Server, served
-from small_run import DRAGOMAN, ENVIRONMENT, Corpus
+from small_run import Corpus
 
 import dragoman
+from dragoman.cli.main import run as cli
 
 
 @pytest.fixture(scope="module")
@@ -242,6 +244,7 @@ def test_keys_rates_origins_and_a_good_end(run: Path, tmp_path: Path, sentences:
         assert '"key": "the first"' in server.log()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="schemathesis needs Python 3.11")
 def test_no_request_gets_an_undeclared_answer(run: Path, tmp_path: Path) -> None:
     """schemathesis makes up requests, valid and not, from the OpenAPI document."""
@@ -269,17 +272,49 @@ def test_no_request_gets_an_undeclared_answer(run: Path, tmp_path: Path) -> None
         (["--model", "{run}"], "the languages of {run} are not known"),
         (["--model", "en-de={run}", "--model", "en-de={run}"], "two models translate from en to de"),
         (["--model", "en-de=nowhere"], "nowhere is not a run folder"),
-        (["--model", "en-de={run}", "--port", "99999"], "port 99999, cannot be used"),
+        (["--model", "en-de={run}", "--host", "192.0.2.1"], "the address 192.0.2.1, port 5000, cannot be used"),
         (["--model", "en-de={run}", "--api-key-file", "nowhere"], "the keys in nowhere cannot be read"),
         (["--model", "en-de={run}", "--max-queue", "0"], "max_queue=0 lets nothing in"),
     ],
 )
-def test_what_cannot_be_served_is_said(flags: list[str], message: str, run: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_served_is_said(
+    flags: list[str], message: str, run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     args = [flag.format(run=run) for flag in flags]
-    done = subprocess.run(
-        [*DRAGOMAN, "serve", *args, "--files", str(tmp_path / "files")],
-        cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True,
-    )  # fmt: skip
-    assert done.returncode in (1, 2)
-    assert message.format(run=run) in done.stderr
-    assert "Traceback" not in done.stderr
+    assert cli(["serve", *args, "--files", str(tmp_path / "files")]) in (1, 2)
+    assert message.format(run=run) in capsys.readouterr().err
+
+
+def test_a_kill_loses_no_file_without_the_client_seeing_it(
+    run: Path, tmp_path: Path, sentences: list[str], expected: list[str]
+) -> None:
+    """Killed with files done and files under way: what was answered can still be fetched, the rest got no answer."""
+    large = "\n".join(sentences * 5000).encode()
+    with served(run, tmp_path) as server, concurrent.futures.ThreadPoolExecutor(4) as pool:
+        done = server.send_file("a.txt", sentences[0].encode(), source="en", target="de")
+        under_way = [pool.submit(server.send_file, "b.txt", large, source="en", target="de") for _ in range(3)]
+        while server.get("/metrics").body.count(b"dragoman_requests_under_way 4.0") == 0:  # those and this question
+            assert not any(one.done() for one in under_way)
+        server.process.kill()
+        errors = [one.exception(timeout=60) for one in under_way]
+        assert all(isinstance(error, ConnectionError | http.client.HTTPException) for error in errors)
+        (tmp_path / "files" / ".half.txt.part").write_bytes(b"half")
+    with served(run, tmp_path) as again:
+        path = "/" + done.json()["translatedFileUrl"].split("/", 3)[3]
+        assert again.get(path).body.decode() == expected[0]
+        assert [file.name for file in (tmp_path / "files").iterdir()] == [path.removeprefix("/download_file/")]
+
+
+def test_an_order_to_end_lets_what_is_under_way_be_finished(
+    run: Path, tmp_path: Path, sentences: list[str], expected: list[str]
+) -> None:
+    large = "\n".join(sentences * 300)
+    with served(run, tmp_path) as server, concurrent.futures.ThreadPoolExecutor(1) as pool:
+        under_way = pool.submit(server.send_file, "b.txt", large.encode(), source="en", target="de")
+        while server.get("/metrics").body.count(b"dragoman_requests_under_way 2.0") == 0:
+            assert not under_way.done()
+        assert server.stop() == 0
+        name = under_way.result().json()["translatedFileUrl"].rpartition("/")[2]
+        assert (tmp_path / "files" / name).read_text(encoding="utf-8") == "\n".join(expected * 300)
+        with pytest.raises(ConnectionError):
+            server.get("/health")

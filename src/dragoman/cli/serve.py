@@ -17,7 +17,14 @@ import click
     help="Run folder; its languages are those its training files are named after, or as in en-de=RUN.",
 )  # fmt: skip
 @click.option("--host", metavar="H", default="127.0.0.1", show_default=True, help="0.0.0.0: from anywhere.")
-@click.option("--port", type=int, metavar="N", default=5000, show_default=True, help="0 for any that is free.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    default=5000,
+    show_default=True,
+    help="0: any.",
+)
 @click.option("--threads", type=int, metavar="N", help="Processor threads to use.")
 @click.option("--engine", type=click.Choice(["auto", "torch", "ct2"]), default="auto", help="What translates.")
 @click.option("--precision", type=click.Choice(["auto", "float32", "int8"]), default="auto", help="Of matrix products.")

@@ -62,10 +62,9 @@ def listening(host: str, port: int) -> socket.socket:
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         return socket.create_server((host, port), family=family, backlog=_BACKLOG)
-    except (OSError, OverflowError) as error:
-        why = getattr(error, "strerror", None) or str(error)
+    except OSError as error:
         raise ConfigError(
-            f"the address {host}, port {port}, cannot be used ({why})", hint="give another --host or --port"
+            f"the address {host}, port {port}, cannot be used ({error.strerror})", hint="give another --host or --port"
         ) from None
 
 
