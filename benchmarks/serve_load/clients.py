@@ -18,6 +18,7 @@ class Account:
     refusals_s: list[float] = field(default_factory=list)  # of what was refused with 503
     other: list[int] = field(default_factory=list)  # any other status
     n_wrong: int = 0  # answers that are not those expected
+    n_reconnected: int = 0
     answers: dict[str, str] = field(default_factory=dict)
 
     def per_s(self) -> float:
@@ -58,7 +59,12 @@ async def clients(
             text = texts[turn % len(texts)]
             turn += n
             asked = time.perf_counter()
-            status, answer = await ask(reader, writer, text)
+            try:
+                status, answer = await ask(reader, writer, text)
+            except (ConnectionError, asyncio.IncompleteReadError):  # closed, as a connection may be that was idle
+                account.n_reconnected += 1
+                reader, writer = await asyncio.open_connection("127.0.0.1", port)
+                status, answer = await ask(reader, writer, text)
             took = time.perf_counter() - asked
             if status == 200:
                 found = str(answer["translatedText"])

@@ -16,7 +16,7 @@ _MB = 1 << 20
 
 async def attack(server: Server, texts: Sequence[str], expected: dict[str, str], n_left: int) -> dict[str, Any]:
     """What the good client and the memory of the server were like, before and during each attack."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     report: dict[str, Any] = {}
     attacks = {
@@ -36,6 +36,7 @@ async def attack(server: Server, texts: Sequence[str], expected: dict[str, str],
         report[name] = {
             "answered": len(good.latencies_s),
             "wrong or refused": sum(a.n_wrong + len(a.refusals_s) + len(a.other) for a in accounts),
+            "reconnected": sum(account.n_reconnected for account in accounts),
             "p99_ms": round(good.ms(0.99), 1),
             "peak_mb": round(peak),
             "saw": task.result(),

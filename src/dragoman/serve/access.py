@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
+from fastapi.routing import APIRoute
 from pydantic import BaseModel
 from starlette.requests import Request
 
@@ -12,6 +14,16 @@ from dragoman.serve.refusals import Refusal
 from dragoman.serve.service import Service
 
 M = TypeVar("M", bound=BaseModel)
+
+
+class PlainRoute(APIRoute):
+    """An address whose function takes the request and gives the answer: nothing is done for it on the way.
+
+    FastAPI would look for parameters to fill in and for an answer to check, which takes as long as all the rest.
+    """
+
+    def get_route_handler(self) -> Callable[[Request], Any]:
+        return self.endpoint if self.dependant.request_param_name == "request" else super().get_route_handler()
 
 
 async def admitted(request: Request, service: Service, model: type[M]) -> M:
