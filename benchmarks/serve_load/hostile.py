@@ -52,10 +52,11 @@ async def _nobody() -> str:
 async def _slow(port: int, n: int) -> str:
     """A byte at a time, until the server has had enough."""
 
-    async def one(text: bytes) -> str:
+    async def one(at_once: bytes, slowly: bytes) -> str:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(at_once)
         try:
-            for byte in text:
+            for byte in slowly:
                 writer.write(bytes([byte]))
                 await writer.drain()
                 await asyncio.sleep(0.5)
@@ -67,8 +68,9 @@ async def _slow(port: int, n: int) -> str:
         writer.close()
         return answer[9:12].decode() or "closed"
 
-    head, body = b"POST /translate HTTP/1.1\r\nHost: x\r\n", b"Content-Length: 500\r\n\r\n" + b"x" * 500
-    found = await asyncio.gather(*(one(head + b"X: " + b"x" * 500 if i % 2 else head + body) for i in range(n)))
+    head = b"POST /translate HTTP/1.1\r\nContent-Length: 500\r\n"
+    slow = [(head, b"X: " + b"x" * 500), (head + b"\r\n", b"x" * 500)]  # a head that does not end, and a body
+    found = await asyncio.gather(*(one(*slow[i % 2]) for i in range(n)))
     return ", ".join(f"{found.count(one)} {one}" for one in sorted(set(found)))
 
 

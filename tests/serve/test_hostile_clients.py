@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from pathlib import Path
 
 from tame_server import received, tame_server, wait_until
@@ -52,12 +53,24 @@ def test_a_body_that_is_too_large_is_not_read(tmp_path: Path) -> None:
     with tame_server(tmp_path, max_body_bytes=100_000) as server:
         said = server.connect()
         said.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 99000000000\r\n\r\n{")
-        assert b" 413 " in received(said)
+        answer = b""
+        while not answer.endswith(b"}"):
+            answer += said.recv(1000)
+        assert b" 413 " in answer
+        wait_until(lambda: _is_cut_off(said))  # it goes on all the same
         chunked = server.connect()
         chunked.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
         for _ in range(20):
             chunked.sendall(b"2710\r\n" + b"x" * 10_000 + b"\r\n")
         assert b" 413 " in received(chunked)
+
+
+def _is_cut_off(connection: socket.socket) -> bool:
+    try:
+        connection.sendall(b"x" * 100_000)
+    except OSError:
+        return True
+    return False
 
 
 def test_all_bodies_together_have_a_limit(tmp_path: Path) -> None:
@@ -160,3 +173,14 @@ def test_a_long_request_does_not_hold_up_a_short_one(tmp_path: Path) -> None:
         for connection in (first, short, long):
             assert b" 200 " in received(connection)
         assert "kurz" in server.translator.calls[1]  # in the batch after the one that was under way
+
+
+def test_a_client_that_fetches_a_file_and_does_not_read_is_given_up(tmp_path: Path) -> None:
+    with tame_server(tmp_path, body_timeout_s=0.3) as server:
+        name = "0" * 32 + ".large.txt"
+        (tmp_path / "files" / name).write_bytes(b"x" * 20_000_000)
+        connection = server.connect()
+        connection.sendall(f"GET /download_file/{name} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        wait_until(lambda: server.n_connections == 1)
+        wait_until(lambda: server.n_connections == 0)
+        assert b"GUTEN TAG" in server.answer("guten Tag")

@@ -21,7 +21,7 @@ from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusals import Refusal
 
 _log = logging.getLogger("dragoman.serve")
-_FILES = "/translate_file"
+_UPLOADS, _DOWNLOADS = "/translate_file", "/download_file/"
 _CLIENT_GONE = 499  # for the log; nobody is there to be told
 
 
@@ -63,10 +63,9 @@ class Gate:
 
     async def _answer(self, exchange: _Exchange, scope: Scope, receive: Receive) -> None:
         """Receives the body and lets the application answer, until time is up or the client has gone."""
-        if scope["method"] == "GET":
-            await self._app(scope, receive, exchange.send)
-            return
-        limits, is_file = self._limits, scope["path"] == _FILES
+        limits, has_body = self._limits, scope["method"] not in ("GET", "HEAD")
+        is_upload = scope["path"] == _UPLOADS
+        is_file = is_upload or scope["path"].startswith(_DOWNLOADS)
         timeout_s = limits.file_timeout_s if is_file else limits.timeout_s
         loop, end = asyncio.get_running_loop(), _End(exchange)
         slow = Refusal(408, f"the request took longer than {limits.body_timeout_s:g} s to arrive")
@@ -74,14 +73,15 @@ class Gate:
         timer, watcher = loop.call_later(limits.body_timeout_s, end.give_up, slow), None
         body = bytearray()
         try:
-            # With a file come the other fields of its form.
-            await self._receive(
-                body, scope, receive, limits.max_file_bytes + 65536 if is_file else limits.max_body_bytes
-            )
+            if has_body:
+                # With a file come the other fields of its form.
+                most = limits.max_file_bytes + 65536 if is_upload else limits.max_body_bytes
+                await self._receive(body, scope, receive, most)
+                watcher = loop.create_task(_watch(receive, end))
+                receive = _replay(bytes(body))
             timer.cancel()
             timer = loop.call_later(timeout_s, end.give_up, late)
-            watcher = loop.create_task(_watch(receive, end))
-            await self._app(scope, _replay(bytes(body)), exchange.send)
+            await self._app(scope, receive, exchange.send)
         except asyncio.CancelledError:
             if end.why is None:
                 raise
@@ -116,7 +116,7 @@ class Gate:
     def _account(self, exchange: _Exchange) -> None:
         seconds = time.monotonic() - exchange.began
         path = exchange.path if exchange.path in self._paths else "other"
-        if exchange.path.startswith("/download_file/"):
+        if exchange.path.startswith(_DOWNLOADS):
             path = "/download_file"
         self._metrics.requests.labels(path, exchange.status).inc()
         self._metrics.seconds.labels(path).observe(seconds)

@@ -23,7 +23,7 @@ class Limits:
     timeout_s: float = 60.0  # for a request, once it has been received
     file_timeout_s: float = 1800.0  # the same of a file
     header_timeout_s: float = 10.0  # until the head of a request is complete
-    body_timeout_s: float = 30.0  # until its body is
+    body_timeout_s: float = 30.0  # until its body is, and the longest that a client may not read its answer
     keep_files_s: float = 3600.0  # a translated file can be fetched
     requests_per_minute: int = 0  # of one key or address; 0: any number
 

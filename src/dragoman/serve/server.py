@@ -38,7 +38,11 @@ def run_server(app: ASGIApp, *, host: str, port: int, limits: Limits, on_start: 
 
 def make_server(app: ASGIApp, limits: Limits) -> uvicorn.Server:
     """uvicorn, which answers for the application within the limits of connections."""
-    connection = protocol(max_connections=limits.max_connections, header_timeout_s=limits.header_timeout_s)
+    connection = protocol(
+        max_connections=limits.max_connections,
+        header_timeout_s=limits.header_timeout_s,
+        stall_timeout_s=limits.body_timeout_s,
+    )
     config = uvicorn.Config(
         app, http=connection, ws="none", lifespan="on", log_config=None, access_log=False, server_header=False,
         backlog=_BACKLOG,
