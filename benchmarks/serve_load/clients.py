@@ -73,6 +73,7 @@ async def clients(
                 account.n_wrong += expected is not None and expected[text] != found
             elif status == 503:
                 account.refusals_s.append(took)
+                await asyncio.sleep(1)  # as the answer's Retry-After says
             else:
                 account.other.append(status)
         writer.close()
