@@ -33,5 +33,5 @@ $(VENV)/.train: pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.dev: $(VENV)/.train
-	$(PIP) --editable '.[train,dev]'
+	$(PIP) --editable '.[train,serve,dev]'
 	touch $@

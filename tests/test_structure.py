@@ -178,4 +178,10 @@ def test_help_loads_no_torch() -> None:
     code = f"from dragoman.cli.main import run\nfor args in {calls!r}:\n    assert run(args) == 0, args"
     loaded = modules_loaded_by(code)
     assert "dragoman.cli.train" in loaded
-    assert not loaded & {"torch", "matplotlib", "sentencepiece", "sacrebleu"}
+    assert not loaded & {"torch", "matplotlib", "sentencepiece", "sacrebleu", "fastapi", "uvicorn"}
+
+
+def test_the_server_needs_no_torch() -> None:
+    loaded = modules_loaded_by("import dragoman.serve.server, dragoman.serve.app, dragoman.serve.service")
+    assert "dragoman.translator" in loaded
+    assert "torch" not in loaded

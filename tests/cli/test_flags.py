@@ -28,6 +28,11 @@ FLAGS = {
         "--model", "--src", "--ref", "--against", "--beam", "--length-penalty", "--engine", "--device",
         "--threads", "--json",
     },
+    "serve": {
+        "--model", "--host", "--port", "--threads", "--engine", "--precision", "--api-key-file",
+        "--requests-per-minute", "--max-chars", "--max-texts", "--max-body-bytes", "--max-file-bytes", "--max-queue",
+        "--max-batch", "--timeout", "--files", "--cors",
+    },
     "average": {"checkpoints", "--out"},
     "inspect": {"run", "--json"},
 }  # fmt: skip

@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from served import served
+from small_run import shared
 
+from dragoman.cli.serve import command as serve
 from dragoman.text.builtin import builtin_corpus
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "docs" / "guides" / "train-a-translator.md"]
+SERVING = ROOT / "docs" / "guides" / "serve-it.md"
 # Set-up is what the tests themselves run in, so these are looked up rather than run again.
 SET_UP = ("make ", "pip ")
+SERVED = ("dragoman serve ", "curl ")  # these have a test of their own
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -28,6 +35,12 @@ def commands(page: Path) -> list[str]:
     """What is typed at a prompt on the page, without the comments."""
     lines = [line for block in blocks(page, "console") for line in block.splitlines()]
     return [line.removeprefix("$ ").partition("  #")[0].strip() for line in lines if line.startswith("$ ")]
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A trained run; not to be changed."""
+    return shared(tmp_path_factory.getbasetemp())[2]
 
 
 @pytest.fixture(scope="module")
@@ -56,13 +69,33 @@ def run(arguments: list[str], folder: Path) -> subprocess.CompletedProcess[str]:
 def test_every_command_and_example_of_a_page_works(page: Path, desk: Path, tmp_path: Path) -> None:
     for file in desk.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    typed = [command for command in commands(page) if not command.startswith(SET_UP)]
+    typed = [command for command in commands(page) if not command.startswith(SET_UP + SERVED)]
     assert len(typed) >= 3
     for command in typed:
         run(shlex.split(command.replace("--budget 30m", "--budget 20s")), tmp_path)  # nobody has that long here
     assert len((tmp_path / "output.de").read_text(encoding="utf-8").splitlines()) == 3
     for example in blocks(page, "python"):
         run([sys.executable, "-c", example], tmp_path)
+
+
+@pytest.mark.parametrize("page", [PAGES[0], SERVING], ids=lambda page: page.name)
+def test_every_serving_command_is_understood(page: Path) -> None:
+    typed = [shlex.split(command)[2:] for command in commands(page) if command.startswith("dragoman serve ")]
+    assert typed
+    for arguments in typed:
+        serve.make_context("serve", arguments)
+
+
+def test_the_examples_of_the_serving_guide_work(trained: Path, tmp_path: Path) -> None:
+    with served(trained, tmp_path) as server:
+        asked = [command for command in commands(SERVING) if command.startswith("curl ")]
+        for command in asked if shutil.which("curl") else []:
+            answer = run(shlex.split(command.replace("http://127.0.0.1:5000", server.url)), tmp_path)
+            assert set(json.loads(answer.stdout)) == {"translatedText"}
+        examples = blocks(SERVING, "python")
+        assert len(examples) == 2
+        for example in examples:
+            run([sys.executable, "-c", example.replace("http://127.0.0.1:5000", server.url)], tmp_path)
 
 
 def test_the_make_targets_of_the_readme_are_there() -> None:

@@ -1,0 +1,56 @@
+"""A server in a process of its own, and what the system says of that process."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+_COMMAND = [sys.executable, "-c", "from dragoman.cli.main import main; main()", "serve"]
+
+
+class Server:
+    """A running server."""
+
+    def __init__(self, process: subprocess.Popen[bytes], port: int) -> None:
+        self.process, self.port = process, port
+
+    def cpu_s(self) -> float:
+        """Processor time so far, of all threads."""
+        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def rss_mb(self) -> float:
+        """Resident memory now."""
+        status = Path(f"/proc/{self.process.pid}/status").read_text()
+        found = re.search(r"VmRSS:\s+(\d+)", status)
+        return int(found[1]) / 1024 if found else 0.0
+
+
+@contextmanager
+def started(model: Path, folder: Path, *flags: str) -> Iterator[Server]:
+    """A server of the English-German model; it must end well."""
+    log = folder / "serve.log"
+    with log.open("wb") as err:
+        process = subprocess.Popen(
+            [*_COMMAND, "--model", f"en-de={model}", "--port", "0", "--files", str(folder / "files"), *flags],
+            stderr=err,
+        )
+    try:
+        while not (found := re.search(r" at http://127\.0\.0\.1:(\d+)\n", log.read_text())):
+            if process.poll() is not None:
+                raise SystemExit(log.read_text())
+            time.sleep(0.1)
+        yield Server(process, int(found[1]))
+        process.terminate()
+        code = process.wait(120)
+        if code:
+            raise SystemExit(f"the server ended with {code}")
+    finally:
+        process.kill()
+        process.wait()

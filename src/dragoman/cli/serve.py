@@ -1,0 +1,106 @@
+"""`dragoman serve`: models over HTTP."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import os
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command("serve")
+@click.option(
+    "--model", metavar="RUN", required=True, multiple=True,
+    help="Run folder; its languages are those its training files are named after, or as in en-de=RUN.",
+)  # fmt: skip
+@click.option("--host", metavar="H", default="127.0.0.1", show_default=True, help="0.0.0.0: from anywhere.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    metavar="N",
+    default=5000,
+    show_default=True,
+    help="0: any.",
+)
+@click.option("--threads", type=int, metavar="N", help="Processor threads to use.")
+@click.option("--engine", type=click.Choice(["auto", "torch", "ct2"]), default="auto", help="What translates.")
+@click.option("--precision", type=click.Choice(["auto", "float32", "int8"]), default="auto", help="Of matrix products.")
+@click.option("--api-key-file", metavar="F", type=click.Path(path_type=Path), help="Keys, of which one is needed.")
+@click.option("--requests-per-minute", type=int, metavar="N", help="For each key or address.")
+@click.option("--max-chars", type=int, metavar="N", help="Characters of a request.")
+@click.option("--max-texts", type=int, metavar="N", help="Texts in a list.")
+@click.option("--max-body-bytes", type=int, metavar="N", help="Bytes of a request.")
+@click.option("--max-file-bytes", type=int, metavar="N", help="Bytes of a file.")
+@click.option("--max-queue", type=int, metavar="N", help="Sentences that may wait.")
+@click.option("--max-batch", type=int, metavar="N", help="Sentences translated together.")
+@click.option("--timeout", "timeout_s", type=float, metavar="S", help="Seconds for a request.")
+@click.option("--files", metavar="DIR", type=click.Path(path_type=Path), help="Where translated files are kept.")
+@click.option("--cors", metavar="ORIGIN", multiple=True, help="Pages of ORIGIN may ask from a browser; * for all.")
+def command(model: tuple[str, ...], host: str, port: int, threads: int | None, **flags: Any) -> None:
+    """Serve models over HTTP, with LibreTranslate's interface and our own; see /docs there."""
+    from dragoman.errors import MissingPartError
+
+    if importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None:
+        raise MissingPartError("this command needs FastAPI and uvicorn", hint="pip install 'dragoman[serve]'")
+    from dragoman.config import load_config
+    from dragoman.serve.app import make_app
+    from dragoman.serve.keys import ApiKeys
+    from dragoman.serve.languages import languages_of, parse_model
+    from dragoman.serve.limits import Limits
+    from dragoman.serve.metrics import Metrics
+    from dragoman.serve.server import log_to_stderr, run_server
+    from dragoman.serve.service import Service
+    from dragoman.translator import load
+
+    names = Limits.__dataclass_fields__
+    limits = Limits(**{name: value for name, value in flags.items() if name in names and value is not None})
+    keys = None if flags["api_key_file"] is None else ApiKeys(flags["api_key_file"])
+    models = []
+    for text in model:
+        src, tgt, folder = parse_model(text)
+        if src is None or tgt is None:
+            src, tgt = languages_of(load_config(folder), folder)
+        models.append((src, tgt, folder))
+    _check_distinct(models)
+    loaded = [
+        (src, tgt, folder, load(folder, engine=flags["engine"], precision=flags["precision"], threads=threads))
+        for src, tgt, folder in models
+    ]
+    service = Service(loaded, limits=limits, metrics=Metrics(), keys=keys, threads=threads)
+    page, explain = _explorer()
+    app = make_app(
+        service, files=flags["files"] or _cache() / "files", page=page, explain=explain, cors=flags["cors"]
+    )  # fmt: skip
+    log_to_stderr()
+    pairs = ", ".join(f"{src} to {tgt}" for src, tgt, _ in models)
+    run_server(
+        app, host=host, port=port, limits=limits,
+        on_start=lambda address: click.echo(f"serving {pairs} at {address}", err=True),
+    )  # fmt: skip
+
+
+def _check_distinct(models: list[tuple[str, str, Path]]) -> None:
+    from dragoman.errors import ConfigError
+
+    pairs = [(src, tgt) for src, tgt, _ in models]
+    for pair in pairs:
+        if pairs.count(pair) > 1:
+            raise ConfigError(
+                f"two models translate from {pair[0]} to {pair[1]}", hint="give one, or say their languages: en-de=RUN"
+            )
+
+
+def _explorer() -> tuple[Any, Any]:
+    """The page at "/" and the answer of /v1/attention, where that part of the package is there."""
+    if importlib.util.find_spec("dragoman.explain") is None:
+        return None, None
+    page, api = (importlib.import_module(f"dragoman.explain.{name}") for name in ("page", "api"))
+    return page.page_html, api.explain_json
+
+
+def _cache() -> Path:
+    """Where programs of this user keep what they can do without."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dragoman"

@@ -1,0 +1,1 @@
+"""A trained model over HTTP: LibreTranslate's interface and our own. Needs the extra `serve`, by itself no torch."""

@@ -1,0 +1,89 @@
+"""Requests share batches, and none of them notices."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+from tame_server import TameTranslator
+
+from dragoman.serve.batcher import Batcher, QueueFullError, Search
+
+
+def batcher(translator: Any, **options: int) -> Batcher:
+    return Batcher(translator, **({"n_workers": 1, "max_batch": 4, "max_queue": 10} | options))
+
+
+def test_requests_that_arrive_together_are_translated_together() -> None:
+    translator = TameTranslator()
+
+    async def main() -> list[list[str]]:
+        one = batcher(translator)
+        found = await asyncio.gather(*(one.translate([text], Search()) for text in "abc"))
+        one.close()
+        return [[translation.text for translation in each] for each in found]
+
+    assert asyncio.run(main()) == [["A"], ["B"], ["C"]]
+    assert translator.calls == [["a", "b", "c"]]
+
+
+def test_only_equal_searches_share_a_batch() -> None:
+    translator = TameTranslator()
+
+    async def main() -> None:
+        one = batcher(translator)
+        searches = [Search(), Search(beam=2), Search(), Search(beam=2)]
+        found = await asyncio.gather(
+            *(one.translate([text], search) for text, search in zip("abcd", searches, strict=True))
+        )
+        one.close()
+        assert [each[0].text for each in found] == ["A", "B", "C", "D"]
+
+    asyncio.run(main())
+    assert translator.calls == [["a", "c"], ["b", "d"]]
+
+
+def test_long_requests_are_cut_into_batches_and_put_together_again() -> None:
+    translator = TameTranslator()
+
+    async def main() -> None:
+        one = batcher(translator, n_workers=3)
+        texts = [f"t{i}" for i in range(9)]
+        first, second = await asyncio.gather(one.translate(texts, Search()), one.translate(["x"], Search()))
+        one.close()
+        assert [each.text for each in first] == [text.upper() for text in texts]
+        assert second[0].text == "X"
+        assert one.n_waiting == 0
+
+    asyncio.run(main())
+    assert max(map(len, translator.calls)) <= 4
+
+
+def test_a_request_that_finds_nobody_waiting_is_always_taken() -> None:
+    async def main() -> None:
+        translator = TameTranslator()
+        translator.may_go_on.clear()
+        one = batcher(translator, max_queue=2)
+        large = asyncio.ensure_future(one.translate(["a"] * 50, Search()))
+        await asyncio.sleep(0)
+        with pytest.raises(QueueFullError):
+            await one.translate(["b"], Search())
+        translator.may_go_on.set()
+        assert len(await large) == 50
+        one.close()
+
+    asyncio.run(main())
+
+
+def test_a_failure_reaches_those_whose_batch_it_was() -> None:
+    async def main() -> None:
+        one = batcher(TameTranslator(), max_batch=1)
+        found = await asyncio.gather(
+            one.translate(["fail"], Search()), one.translate(["a"], Search()), return_exceptions=True
+        )
+        one.close()
+        assert isinstance(found[0], RuntimeError)
+        assert [each.text for each in found[1]] == ["A"]  # type: ignore[union-attr]
+
+    asyncio.run(main())
