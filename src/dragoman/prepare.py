@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dragoman.batches.store import EncodedPairs, open_store, write_store
-from dragoman.checkpoint.folder import SUBWORDS
+from dragoman.checkpoint.folder import SHORTLIST, SUBWORDS, write_atomically
 from dragoman.config import Config
 from dragoman.text.clean import Report
 from dragoman.text.corpus import Pair, read_pairs
+from dragoman.tokens.shortlist import Shortlist, build_shortlist, coverage, known_subwords
 from dragoman.tokens.subwords import Subwords
 from dragoman.watch import Watcher
 
 _PAIRS_PER_NOTE = 1_000_000  # a large text takes a while
 ENCODED = "encoded"  # the training text as ids, in the run folder only while it trains
+_MOST_HELD_OUT = 1000  # sentences on which a shortlist is tried
+# A shortlist that lacks more of what is known would show in the translations; these themselves use rarer words less
+# often than references do, so that they lack only a part of that (docs/notes/0006-engines.md).
+_LEAST_COVERAGE = 0.98
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,20 @@ def prepare(config: Config, run: Path, watcher: Watcher) -> tuple[Data, Config]:
     else:
         watcher.note("encoding the text")
         pairs = write_store(run / ENCODED, _encoded(config, subwords, watcher), subwords.vocab_size)
-    return Data(subwords, pairs, valid), config
+    data = Data(subwords, pairs, valid)
+    if not (run / SHORTLIST).exists():
+        _shortlist(data, run, watcher)
+    return data, config
+
+
+def make_shortlist(config: Config, run: Path, watcher: Watcher) -> Shortlist:
+    """The shortlist that the training text of this config gives a model, written to its folder."""
+    subwords = Subwords.load(run / SUBWORDS)
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = write_store(Path(folder) / ENCODED, _encoded(config, subwords, watcher), subwords.vocab_size)
+        shortlist = build_shortlist(pairs, subwords.vocab_size)
+    write_atomically(run / SHORTLIST, shortlist.save)
+    return shortlist
 
 
 def count_chars(config: Config) -> int:
@@ -71,6 +90,22 @@ def _subwords(config: Config, run: Path, watcher: Watcher) -> Subwords:
     subwords = Subwords.train(texts, config.tokens.vocab_size)
     subwords.save(path)
     return subwords
+
+
+def _shortlist(data: Data, run: Path, watcher: Watcher) -> None:
+    """Writes the shortlist of the training text, unless it does not suit the validation text."""
+    vocab_size = data.subwords.vocab_size
+    shortlist = build_shortlist(data.pairs, vocab_size)
+    if data.valid:
+        encode = data.subwords.encode
+        held_out = ((encode(pair.src), encode(pair.tgt)) for pair in evenly(data.valid, _MOST_HELD_OUT))
+        share, n_ids = coverage(shortlist, held_out, known_subwords(data.pairs, vocab_size))
+        holds = f"{100 * share:.1f} % of the validation text's known subwords"
+        if share < _LEAST_COVERAGE:
+            watcher.note(f"no shortlist is kept: it would hold {holds}, and {100 * _LEAST_COVERAGE:g} % is the least")
+            return
+        watcher.note(f"the shortlist holds {holds}, {n_ids:,.0f} of {vocab_size:,} for a sentence")
+    write_atomically(run / SHORTLIST, shortlist.save)
 
 
 def _encoded(config: Config, subwords: Subwords, watcher: Watcher) -> Iterator[tuple[list[int], list[int]]]:

@@ -24,6 +24,7 @@ FLAGS = {
         "--threads", "--json",
     },
     "average": {"checkpoints", "--out"},
+    "shortlist": {"--model", "--src", "--tgt"},
     "inspect": {"run", "--json"},
 }  # fmt: skip
 

@@ -26,6 +26,7 @@ FORMAT_VERSION = 1
 CONFIG = "config.toml"
 WEIGHTS = "model.safetensors"
 SUBWORDS = "subwords.model"
+SHORTLIST = "shortlist.safetensors"
 TRAINING = "training.safetensors"
 STATE = "state.json"
 
