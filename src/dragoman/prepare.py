@@ -12,16 +12,13 @@ from dragoman.checkpoint.folder import SHORTLIST, SUBWORDS, write_atomically
 from dragoman.config import Config
 from dragoman.text.clean import Report
 from dragoman.text.corpus import Pair, read_pairs
-from dragoman.tokens.shortlist import Shortlist, build_shortlist, coverage, known_subwords
+from dragoman.tokens.shortlist import Shortlist, build_shortlist, coverage
 from dragoman.tokens.subwords import Subwords
 from dragoman.watch import Watcher
 
 _PAIRS_PER_NOTE = 1_000_000  # a large text takes a while
 ENCODED = "encoded"  # the training text as ids, in the run folder only while it trains
-_MOST_HELD_OUT = 1000  # sentences on which a shortlist is tried
-# A shortlist that lacks more of what is known would show in the translations; these themselves use rarer words less
-# often than references do, so that they lack only a part of that (docs/notes/0006-engines.md).
-_LEAST_COVERAGE = 0.98
+_MOST_HELD_OUT = 1000  # sentences of the validation text on which a shortlist is tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +90,16 @@ def _subwords(config: Config, run: Path, watcher: Watcher) -> Subwords:
 
 
 def _shortlist(data: Data, run: Path, watcher: Watcher) -> None:
-    """Writes the shortlist of the training text, unless it does not suit the validation text."""
-    vocab_size = data.subwords.vocab_size
+    """Writes the shortlist of the training text, and says how much of the validation text it holds."""
+    vocab_size, encode = data.subwords.vocab_size, data.subwords.encode
     shortlist = build_shortlist(data.pairs, vocab_size)
     if data.valid:
-        encode = data.subwords.encode
         held_out = ((encode(pair.src), encode(pair.tgt)) for pair in evenly(data.valid, _MOST_HELD_OUT))
-        share, n_ids = coverage(shortlist, held_out, known_subwords(data.pairs, vocab_size))
-        holds = f"{100 * share:.1f} % of the validation text's known subwords"
-        if share < _LEAST_COVERAGE:
-            watcher.note(f"no shortlist is kept: it would hold {holds}, and {100 * _LEAST_COVERAGE:g} % is the least")
-            return
-        watcher.note(f"the shortlist holds {holds}, {n_ids:,.0f} of {vocab_size:,} for a sentence")
+        share, n_ids = coverage(shortlist, held_out)
+        watcher.note(
+            f"the shortlist holds {100 * share:.1f} % of the validation text's subwords, "
+            f"{n_ids:,.0f} of {vocab_size:,} for a sentence"
+        )
     write_atomically(run / SHORTLIST, shortlist.save)
 
 

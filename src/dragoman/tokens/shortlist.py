@@ -26,11 +26,10 @@ _Ints = npt.NDArray[np.int64]
 _Floats = npt.NDArray[np.float64]
 
 # Chosen so that hardly a subword of held-out references is missing: docs/notes/0006-engines.md has the numbers.
-WIDTH = 64  # translations kept of a source subword; one seen so seldom that it has no more keeps all
-N_COMMON = 3000  # subwords that every sentence may use, but no more than half the vocabulary
+WIDTH = 20  # translations kept of a source subword; one seen so seldom that it has no more keeps all
+N_COMMON = 4000  # subwords that every sentence may use, but no more than half the vocabulary
 _MOST_PAIRS = 200_000  # looked at, evenly spaced
 _MOST_LINKS = 8_000_000  # which bounds memory, also where sentences are long
-_OFTEN = 10  # times that a subword must be in the target text for a model to learn when to use it
 _ROUNDS = 4  # of expectation and maximization
 _NULL = PAD_ID  # what target subwords without a source come from; no source has padding
 
@@ -100,7 +99,7 @@ class Shortlist:
 class Coverage(NamedTuple):
     """How well a shortlist serves a text."""
 
-    share: float  # of the target subwords that a model can have learned, 0 to 1
+    share: float  # of the target subwords, 0 to 1
     n_ids: float  # on the list of a sentence, mean
 
 
@@ -132,24 +131,15 @@ def build_shortlist(pairs: Pairs, vocab_size: int, *, width: int = WIDTH, n_comm
     return Shortlist(common, *_likeliest(src_C, tgt_C, n_C, vocab_size, width))
 
 
-def known_subwords(pairs: Pairs, vocab_size: int) -> npt.NDArray[np.bool_]:
-    """For each subword whether the target text has it often enough for a model to learn when to use it."""
-    tgt, _ = _concatenated([pairs.tgt(i) for i in _evenly(pairs)])
-    return np.bincount(tgt, minlength=vocab_size) >= _OFTEN
-
-
-def coverage(
-    shortlist: Shortlist, held_out: Iterable[tuple[Sequence[int], Sequence[int]]], is_known_V: npt.NDArray[np.bool_]
-) -> Coverage:
-    """How many of the known subwords of other targets are on the lists of their sources."""
-    n_held, n_known, sizes = 0, 0, []
-    for src, tgt in held_out:
+def coverage(shortlist: Shortlist, pairs: Iterable[tuple[Sequence[int], Sequence[int]]]) -> Coverage:
+    """How well the lists of these sources hold these targets, given as ids."""
+    n_held, n_tgt, sizes = 0, 0, []
+    for src, tgt in pairs:
         ids = shortlist.ids(src)
-        known = [i for i in tgt if is_known_V[i]]
-        n_held += np.count_nonzero(np.isin(known, ids))
-        n_known += len(known)
+        n_held += int(np.isin(tgt, ids).sum())
+        n_tgt += len(tgt)
         sizes.append(len(ids))
-    return Coverage(n_held / n_known if n_known else 1.0, float(np.mean(sizes)) if sizes else 0.0)
+    return Coverage(n_held / n_tgt if n_tgt else 1.0, float(np.mean(sizes)) if sizes else 0.0)
 
 
 def _evenly(pairs: Pairs) -> list[int]:
