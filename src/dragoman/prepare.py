@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dragoman.batches.store import EncodedPairs, open_store, write_store
-from dragoman.checkpoint.folder import SUBWORDS
+from dragoman.checkpoint.folder import SHORTLIST, SUBWORDS, write_atomically
 from dragoman.config import Config
 from dragoman.text.clean import Report
 from dragoman.text.corpus import Pair, read_pairs
+from dragoman.tokens.shortlist import Shortlist, build_shortlist, coverage
 from dragoman.tokens.subwords import Subwords
 from dragoman.watch import Watcher
 
 _PAIRS_PER_NOTE = 1_000_000  # a large text takes a while
 ENCODED = "encoded"  # the training text as ids, in the run folder only while it trains
 DISTILLED = "distilled/pairs.jsonl"  # the training text of a run with teachers
+_MOST_HELD_OUT = 1000  # sentences of the validation text on which a shortlist is tried
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,20 @@ def prepare(config: Config, run: Path, watcher: Watcher) -> tuple[Data, Config]:
     else:
         watcher.note("encoding the text")
         pairs = write_store(run / ENCODED, _encoded(config, run, subwords, watcher), subwords.vocab_size)
-    return Data(subwords, pairs, valid), config
+    data = Data(subwords, pairs, valid)
+    if not (run / SHORTLIST).exists():
+        _shortlist(data, run, watcher)
+    return data, config
+
+
+def make_shortlist(config: Config, run: Path, watcher: Watcher) -> Shortlist:
+    """The shortlist that the training text of this config gives a model, written to its folder."""
+    subwords = Subwords.load(run / SUBWORDS)
+    with tempfile.TemporaryDirectory() as folder:
+        pairs = write_store(Path(folder) / ENCODED, _encoded(config, run, subwords, watcher), subwords.vocab_size)
+        shortlist = build_shortlist(pairs, subwords.vocab_size)
+    write_atomically(run / SHORTLIST, shortlist.save)
+    return shortlist
 
 
 def read_valid(config: Config, report: Report) -> list[Pair]:
@@ -87,6 +103,20 @@ def _subwords(config: Config, run: Path, watcher: Watcher) -> Subwords:
     subwords = Subwords.train(texts, config.tokens.vocab_size)
     subwords.save(path)
     return subwords
+
+
+def _shortlist(data: Data, run: Path, watcher: Watcher) -> None:
+    """Writes the shortlist of the training text, and says how much of the validation text it holds."""
+    vocab_size, encode = data.subwords.vocab_size, data.subwords.encode
+    shortlist = build_shortlist(data.pairs, vocab_size)
+    if data.valid:
+        held_out = ((encode(pair.src), encode(pair.tgt)) for pair in evenly(data.valid, _MOST_HELD_OUT))
+        share, n_ids = coverage(shortlist, held_out)
+        watcher.note(
+            f"the shortlist holds {100 * share:.1f} % of the validation text's subwords, "
+            f"{n_ids:,.0f} of {vocab_size:,} for a sentence"
+        )
+    write_atomically(run / SHORTLIST, shortlist.save)
 
 
 def _encoded(config: Config, run: Path, subwords: Subwords, watcher: Watcher) -> Iterator[tuple[list[int], list[int]]]:

@@ -27,6 +27,7 @@ from dragoman.model.transformer import Transformer
 from dragoman.prepare import ENCODED, Data, evenly
 from dragoman.score.likelihood import perplexity
 from dragoman.score.metrics import Scores, bleu, score
+from dragoman.tokens.shortlist import Shortlist, coverage
 from dragoman.tokens.unmerge import Ids, Unmerging
 from dragoman.train.config import PAPER_STEPS
 from dragoman.train.embeddings import begin_from_text
@@ -43,6 +44,7 @@ _PENALTIES = (0.6, 1.0, 1.4)  # of length, tried at the end if asked for; the fi
 _LOOKS_PER_PENALTY = 2.5
 _GUESS = 0.004  # share of the budget
 _CARD_S = 1.5  # the card, with its picture
+_LEAST_COVERAGE = 0.99  # of what the model writes, or a shortlist costs quality (docs/notes/0006-engines.md)
 _MORE_S = 600  # the time of which a run under a budget says what it would give
 
 
@@ -169,7 +171,8 @@ class Session:
         record = {"step": self.state.step, "final": choice, "elapsed_s": round(self.meter.elapsed(), 1)}
         if self.valid:
             self.watcher.note("scoring the final model by beam search on the validation text")
-            scores = self._final_scores()
+            scores, texts = self._final_scores()
+            self._check_shortlist(texts)
             record |= {"scores": scores.to_dict(), "loss_of_final": self.translator.loss(*self._valid_texts())}
             self._tell_of_more_time(scores.bleu.score)
         self._settle()
@@ -182,19 +185,39 @@ class Session:
         self.log.write(record)
         return scores
 
-    def _final_scores(self) -> Scores:
-        """Those of the beam search of the settings, or of the one that does best if that is to be found out."""
+    def _check_shortlist(self, texts: list[str]) -> None:
+        """Removes the shortlist if it lacks too much of these translations, which were found without it."""
+        path, subwords = self.folder / files.SHORTLIST, self.data.subwords
+        if not path.exists():  # it may be deleted at any time
+            return
+        pairs = zip(self._valid_texts()[0], texts, strict=True)
+        encoded = ((subwords.encode(src), subwords.encode(text)) for src, text in pairs)
+        share = coverage(Shortlist.load(path, subwords.vocab_size), encoded).share
+        if share < _LEAST_COVERAGE:
+            path.unlink()
+            self.watcher.note(
+                f"no shortlist is kept: it holds {100 * share:.1f} % of the subwords of these translations, "
+                f"less than {100 * _LEAST_COVERAGE:g} %"
+            )
+
+    def _final_scores(self) -> tuple[Scores, list[str]]:
+        """Those of the beam search of the settings, or of the one that does best if that is to be found out.
+
+        With the translations they are of.
+        """
         src, tgt = self._valid_texts()
+
+        def scored(penalty: float | None) -> tuple[Scores, list[str]]:
+            texts = [t.text for t in self.translator.translate(src, length_penalty=penalty)]
+            return score(texts, tgt), texts
+
         if not self.config.train.tune_search:
-            return score([t.text for t in self.translator.translate(src)], tgt)
-        found = {
-            penalty: score([t.text for t in self.translator.translate(src, length_penalty=penalty)], tgt)
-            for penalty in _PENALTIES
-        }
-        best = max(found, key=lambda penalty: found[penalty].bleu.score)
+            return scored(None)
+        found = {penalty: scored(penalty) for penalty in _PENALTIES}
+        best = max(found, key=lambda penalty: found[penalty][0].bleu.score)
         self.watcher.note(
             f"length penalty {best:g} does best: BLEU "
-            + ", ".join(f"{scores.bleu.score:.2f} with {penalty:g}" for penalty, scores in found.items())
+            + ", ".join(f"{scores.bleu.score:.2f} with {penalty:g}" for penalty, (scores, _) in found.items())
         )
         self.config = replace(self.config, search=replace(self.config.search, length_penalty=best))
         return found[best]

@@ -34,6 +34,7 @@ FLAGS = {
         "--max-batch", "--timeout", "--files", "--cors",
     },
     "average": {"checkpoints", "--out"},
+    "shortlist": {"--model", "--src", "--tgt"},
     "inspect": {"run", "--json"},
 }  # fmt: skip
 

@@ -82,7 +82,7 @@ def check_same_end(run: Path, whole: Path) -> None:
     for folder in sorted((whole / "checkpoints").iterdir()):
         assert state(run / "checkpoints" / folder.name) == state(folder)
     assert records(run) == records(whole)
-    for name in ("config.toml", "subwords.model"):
+    for name in ("config.toml", "subwords.model", "shortlist.safetensors"):
         assert (run / name).read_bytes() == (whole / name).read_bytes()
 
 
@@ -368,3 +368,20 @@ def test_a_run_can_start_from_a_trained_model(forks: Forks, corpus: Corpus, whol
     assert begun.keys() == given.keys()
     for name, tensor in given.items():
         assert abs(begun[name] - tensor).max() < 1e-5, "one update at a rate of nearly nothing"
+
+
+def test_a_shortlist_that_lacks_what_the_model_writes_is_not_kept(forks: Forks, corpus: Corpus, tmp_path: Path) -> None:
+    """Here one with nothing but the source itself takes its place, and the model writes no digits."""
+    run, digits = tmp_path / "run", tmp_path / "digits"
+    digits.write_text("1 2 3\n" * 8, encoding="utf-8")
+    falling = ["train.lr=0.02", "train.warmup_steps=1", "train.schedule='linear'", "train.average=1"]
+    flags = [*command(corpus, run, small(60, *falling)), "--valid-src", str(digits)]
+    stopped = forks.run(flags, signal_in=("dragoman.train.loop._clip", 9, signal.SIGINT))
+    assert stopped.code == 130
+    made = load_file(run / "shortlist.safetensors")
+    empty = {"common": made["common"][:4], "starts": np.zeros_like(made["starts"]), "candidates": made["common"][:0]}
+    save_file(empty, run / "shortlist.safetensors", {"version": "1"})
+    ended = resume(forks, run)
+    assert ended.code == 0, ended.err
+    assert re.search(r"no shortlist is kept: it holds [\d.]+ % of the subwords of these translations", ended.err)
+    assert not (run / "shortlist.safetensors").exists()

@@ -13,7 +13,7 @@ import click
 from dragoman._version import __version__
 from dragoman.errors import DragomanError
 
-_COMMANDS = ("demo", "train", "distill", "translate", "evaluate", "serve", "average", "inspect")
+_COMMANDS = ("demo", "train", "distill", "translate", "evaluate", "serve", "average", "shortlist", "inspect")
 
 
 class _Commands(click.Group):

@@ -4,15 +4,14 @@ A table of the likeliest translations of every source subword, learned from para
 1993), as Devlin (2017) and Marian use it. No torch here: it is made while training, and read where there is none.
 """
 
-# Letters: V vocabulary, L links (a target token with one source token of its pair), N subwords with NULL among them.
+# Letters: V vocabulary, L links (of a target token with a source token of its pair), C distinct links (cells).
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -23,10 +22,13 @@ from dragoman.errors import ModelError
 from dragoman.tokens.subwords import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 Ids = npt.NDArray[np.integer[Any]]
+_Ints = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.float64]
 
-WIDTH = 100  # translations kept of a source subword
-N_COMMON = 1000  # subwords that every sentence may use
-_MOST_PAIRS = 100_000  # looked at, evenly spaced
+# Chosen so that hardly a subword of held-out references is missing: docs/notes/0006-engines.md has the numbers.
+WIDTH = 20  # translations kept of a source subword; one seen so seldom that it has no more keeps all
+N_COMMON = 4000  # subwords that every sentence may use, but no more than half the vocabulary
+_MOST_PAIRS = 200_000  # looked at, evenly spaced
 _MOST_LINKS = 8_000_000  # which bounds memory, also where sentences are long
 _ROUNDS = 4  # of expectation and maximization
 _NULL = PAD_ID  # what target subwords without a source come from; no source has padding
@@ -70,30 +72,35 @@ class Shortlist:
         return np.flatnonzero(is_wanted_V)
 
     def save(self, path: str | Path) -> None:
-        """Writes a safetensors file; one that exists is replaced in one instant."""
-        path = Path(path)
-        part = path.with_name(f".{path.name}.part")
+        """Writes a safetensors file: the same shortlist gives the same bytes."""
         tensors = {name: getattr(self, name).astype(np.int32) for name in _TENSORS}
-        save_file(tensors, part, {"format": "dragoman", "version": str(_VERSION)})
-        os.replace(part, path)
+        save_file(tensors, path, {"version": str(_VERSION)})  # several entries would come in any order
 
     @classmethod
     def load(cls, path: str | Path, vocab_size: int) -> Shortlist:
         """The shortlist in this file, which must be one for a vocabulary of this size."""
-        remake = "delete it, or make it anew: dragoman shortlist"
+        remake = "delete it, or make it anew with `dragoman shortlist`"
         try:
             with safe_open(path, framework="numpy") as file:
+                version = (file.metadata() or {}).get("version")
                 found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         except FileNotFoundError:
-            raise ModelError(f"there is no shortlist {path}", hint="make one: dragoman shortlist") from None
+            raise ModelError(f"there is no shortlist {path}", hint="make one with `dragoman shortlist`") from None
         except (SafetensorError, OSError) as error:
             raise ModelError(f"{path} cannot be read ({error})", hint=remake) from None
-        if not _is_whole(found):
-            raise ModelError(f"{path} is no shortlist", hint=remake)
+        if version != str(_VERSION) or not _is_whole(found):
+            raise ModelError(f"{path} is no shortlist that this Dragoman can read", hint=remake)
         shortlist = cls(**{name: found[name].astype(np.int64) for name in _TENSORS})
         if shortlist.vocab_size != vocab_size:
             raise ModelError(f"{path} is for {shortlist.vocab_size} subwords, the model has {vocab_size}", hint=remake)
         return shortlist
+
+
+class Coverage(NamedTuple):
+    """How well a shortlist serves a text."""
+
+    share: float  # of the target subwords, 0 to 1
+    n_ids: float  # on the list of a sentence, mean
 
 
 def _is_whole(found: dict[str, npt.NDArray[Any]]) -> bool:
@@ -103,65 +110,99 @@ def _is_whole(found: dict[str, npt.NDArray[Any]]) -> bool:
     common, starts, candidates = (found[name] for name in _TENSORS)
     if len(starts) == 0 or starts[0] != 0 or starts[-1] != len(candidates) or (np.diff(starts) < 0).any():
         return False
-    return all(((0 <= ids) & (ids < len(starts) - 1)).all() for ids in (common, candidates))
+    return all(((ids >= 0) & (ids < len(starts) - 1)).all() for ids in (common, candidates))
 
 
 def build_shortlist(pairs: Pairs, vocab_size: int, *, width: int = WIDTH, n_common: int = N_COMMON) -> Shortlist:
     """The shortlist that this parallel text gives; of a large text, evenly spaced pairs are looked at."""
-    src, src_lens, tgt, tgt_lens = _tokens(pairs)
+    chosen = _evenly(pairs)
+    tgt, tgt_lens = _concatenated([pairs.tgt(i)[:-1] for i in chosen])  # eos has its place among the common
     n_V = np.bincount(tgt, minlength=vocab_size)
-    n_V[[PAD_ID, UNK_ID, BOS_ID, EOS_ID]] = n_V.max() + 1
-    common = np.sort(np.argsort(-n_V, kind="stable")[:n_common])
-    src_N, tgt_N, counts = _expected_counts(src, src_lens, tgt, tgt_lens, vocab_size)
-    is_common_V = np.zeros(vocab_size, dtype=bool)
-    is_common_V[common] = True
-    is_of_use = ~is_common_V[tgt_N] & (src_N != _NULL)
-    src_N, tgt_N, counts = src_N[is_of_use], tgt_N[is_of_use], counts[is_of_use]
-    by_count = np.lexsort((tgt_N, -counts, src_N))
-    src_N, tgt_N = src_N[by_count], tgt_N[by_count]
-    is_kept = _place_in_run(np.bincount(src_N, minlength=vocab_size)) < width
-    starts = np.concatenate([[0], np.cumsum(np.bincount(src_N[is_kept], minlength=vocab_size))])
-    return Shortlist(common, starts, tgt_N[is_kept])
+    n_V[[PAD_ID, UNK_ID, BOS_ID, EOS_ID]] = len(tgt) + 1  # before all others
+    common = np.sort(np.argsort(-n_V, kind="stable")[: min(n_common, vocab_size // 2)])
+    # What is common needs no source, so most of the text is left out from here on, and little is left to count.
+    is_rarer_V = np.ones(vocab_size, dtype=bool)
+    is_rarer_V[common] = False
+    is_rarer = is_rarer_V[tgt]
+    pair_of = np.repeat(np.arange(len(chosen)), tgt_lens)[is_rarer]
+    src, src_lens = _concatenated([np.concatenate([[_NULL], pairs.src(i)[:-1]]) for i in chosen])
+    links = _Links.between(src, src_lens, tgt[is_rarer], pair_of)
+    src_C, tgt_C, n_C = links.expected_counts(vocab_size)
+    return Shortlist(common, *_likeliest(src_C, tgt_C, n_C, vocab_size, width))
 
 
-def _tokens(pairs: Pairs) -> tuple[Ids, Ids, Ids, Ids]:
-    """The source and target ids of the pairs that are looked at, one after another, and the length of each."""
-    chosen = np.unique(np.linspace(0, len(pairs) - 1, min(len(pairs), _MOST_PAIRS)).astype(np.int64)).tolist()
-    null = np.array([_NULL])
-    while True:
-        # Without eos, which has its place among the common; NULL comes first.
-        src = [np.concatenate([null, pairs.src(i)[:-1]]) for i in chosen]
-        tgt = [pairs.tgt(i)[:-1] for i in chosen]
-        src_lens, tgt_lens = (np.array([len(ids) for ids in side], dtype=np.int64) for side in (src, tgt))
-        n_links = int((src_lens * tgt_lens).sum())
-        if n_links <= _MOST_LINKS or len(chosen) == 1:
-            return np.concatenate(src).astype(np.int64), src_lens, np.concatenate(tgt).astype(np.int64), tgt_lens
-        chosen = chosen[:: -(-n_links // _MOST_LINKS)]
+def coverage(shortlist: Shortlist, pairs: Iterable[tuple[Sequence[int], Sequence[int]]]) -> Coverage:
+    """How well the lists of these sources hold these targets, given as ids."""
+    n_held, n_tgt, sizes = 0, 0, []
+    for src, tgt in pairs:
+        ids = shortlist.ids(src)
+        n_held += int(np.isin(tgt, ids).sum())
+        n_tgt += len(tgt)
+        sizes.append(len(ids))
+    return Coverage(n_held / n_tgt if n_tgt else 1.0, float(np.mean(sizes)) if sizes else 0.0)
 
 
-def _expected_counts(
-    src: Ids, src_lens: Ids, tgt: Ids, tgt_lens: Ids, vocab_size: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """How often each source subword was translated by each target subword, by IBM model 1: src, tgt, count."""
-    n_links = np.repeat(src_lens, tgt_lens)  # of each target token, one after another
-    first_src = np.repeat(np.cumsum(src_lens) - src_lens, tgt_lens)
-    src_L = src[np.repeat(first_src, n_links) + _place_in_run(n_links)]
-    cells, cell_L = _distinct(src_L * vocab_size + np.repeat(tgt, n_links))
-    src_N, tgt_N = np.divmod(cells, vocab_size)
-    starts = np.cumsum(n_links) - n_links
-    p_N = np.ones(len(cells))
-    counts = p_N
-    for _ in range(_ROUNDS):
-        share_L = p_N[cell_L]
-        share_L /= np.repeat(np.add.reduceat(share_L, starts), n_links)
-        counts = np.bincount(cell_L, weights=share_L, minlength=len(cells))
-        p_N = counts / np.bincount(src_N, weights=counts, minlength=vocab_size)[src_N]
-    return src_N, tgt_N, counts
+def _evenly(pairs: Pairs) -> list[int]:
+    """The numbers of the pairs that are looked at."""
+    chosen: list[int] = np.unique(np.linspace(0, len(pairs) - 1, min(len(pairs), _MOST_PAIRS)).astype(int)).tolist()
+    return chosen
 
 
-def _distinct(keys: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]:
+def _concatenated(sentences: Sequence[Ids]) -> tuple[_Ints, _Ints]:
+    """The ids of all sentences in one array, and the length of each sentence."""
+    lens = np.array([len(ids) for ids in sentences], dtype=np.int64)
+    return np.concatenate([*sentences, np.zeros(0, dtype=np.int64)]).astype(np.int64), lens
+
+
+@dataclass(frozen=True, slots=True)
+class _Links:
+    """Every target token with every source token of its pair."""
+
+    src_L: _Ints
+    tgt_L: _Ints
+    n_of_token: _Ints  # links of each target token, which are neighbours
+
+    @classmethod
+    def between(cls, src: _Ints, src_lens: _Ints, tgt: _Ints, pair_of: _Ints) -> _Links:
+        """`pair_of` tells the pair of each target token. Where there are too many, some pairs are left out."""
+        n_links = src_lens[pair_of]
+        stride = -(-int(n_links.sum()) // _MOST_LINKS)
+        if stride > 1:
+            is_kept = pair_of % stride == 0
+            tgt, pair_of, n_links = tgt[is_kept], pair_of[is_kept], n_links[is_kept]
+        first_src = (np.cumsum(src_lens) - src_lens)[pair_of]
+        return cls(src[np.repeat(first_src, n_links) + _place_in_run(n_links)], np.repeat(tgt, n_links), n_links)
+
+    def expected_counts(self, vocab_size: int) -> tuple[_Ints, _Ints, _Floats]:
+        """How often each source subword was translated by each target subword, by IBM model 1: src, tgt, count."""
+        cells, cell_L = _distinct(self.src_L * vocab_size + self.tgt_L)
+        src_C, tgt_C = np.divmod(cells, vocab_size)
+        starts = np.cumsum(self.n_of_token) - self.n_of_token
+        p_C: npt.NDArray[Any] = np.ones(len(cells))
+        n_C = p_C
+        for _ in range(_ROUNDS):
+            # Each target token came from one of its sources, from each with a share of its probability ...
+            share_L = p_C[cell_L]
+            share_L /= np.repeat(np.add.reduceat(share_L, starts), self.n_of_token)
+            # ... and the probabilities are those that these shares make likeliest.
+            n_C = np.bincount(cell_L, weights=share_L, minlength=len(cells))
+            p_C = n_C / np.bincount(src_C, weights=n_C, minlength=vocab_size)[src_C]
+        return src_C, tgt_C, n_C
+
+
+def _likeliest(src_C: Ids, tgt_C: _Ints, n_C: _Floats, vocab_size: int, width: int) -> tuple[_Ints, _Ints]:
+    """Where the translations of each source subword start, and these, the likeliest first."""
+    order = np.lexsort((tgt_C, -n_C, src_C))
+    order = order[src_C[order] != _NULL]
+    src_C, tgt_C = src_C[order], tgt_C[order]
+    is_kept = _place_in_run(np.bincount(src_C, minlength=vocab_size)) < width
+    n_V = np.bincount(src_C[is_kept], minlength=vocab_size)
+    return np.concatenate([[0], np.cumsum(n_V)]), tgt_C[is_kept]
+
+
+def _distinct(keys: _Ints) -> tuple[_Ints, npt.NDArray[np.int32]]:
     """The distinct keys, ascending, and where each key is among them: `np.unique`, several times as fast."""
-    n_bits = int(len(keys)).bit_length()
+    n_bits = len(keys).bit_length()
     assert int(keys.max(initial=0)).bit_length() + n_bits < 64
     both = np.sort((keys << n_bits) | np.arange(len(keys)))  # plain numbers sort faster than their places
     places, both = both & ((1 << n_bits) - 1), both >> n_bits
@@ -171,6 +212,6 @@ def _distinct(keys: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.N
     return both[is_new], where
 
 
-def _place_in_run(lens: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+def _place_in_run(lens: _Ints) -> _Ints:
     """0, 1, … for each run: [2, 3] gives [0, 1, 0, 1, 2]."""
     return np.arange(lens.sum()) - np.repeat(np.cumsum(lens) - lens, lens)
