@@ -23,6 +23,8 @@ FLAGS = {
         "--model", "--src", "--ref", "--against", "--beam", "--length-penalty", "--engine", "--device",
         "--threads", "--json",
     },
+    "attention": {"text", "--model", "--target", "--kind", "--layer", "--head", "--output"},
+    "heads": {"--model", "--src", "--tgt", "--bleu", "--output", "--device", "--threads", "--json"},
     "average": {"checkpoints", "--out"},
     "inspect": {"run", "--json"},
 }  # fmt: skip

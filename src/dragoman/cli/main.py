@@ -13,7 +13,7 @@ import click
 from dragoman._version import __version__
 from dragoman.errors import DragomanError
 
-_COMMANDS = ("demo", "train", "translate", "evaluate", "average", "inspect")
+_COMMANDS = ("demo", "train", "translate", "evaluate", "attention", "heads", "average", "inspect")
 
 
 class _Commands(click.Group):
