@@ -88,5 +88,5 @@ def _table(heads: list[Head], changes: list[float], form: str) -> str:
     lines = [" " * 10 + "".join(f"{f'head {column}':>10}" for column in columns)]
     for kind, layer in dict.fromkeys((head.kind, head.layer) for head in heads):
         row = [change for head, change in numbers.items() if (head.kind, head.layer) == (kind, layer)]
-        lines.append(f"{f'{kind} {layer}':<10}" + "".join(f"{change:>10{form}}" for change in row))
+        lines.append(f"{f'{kind} {layer}':<10}" + "".join(f"{format(change, form):>10}" for change in row))
     return "\n".join(lines)

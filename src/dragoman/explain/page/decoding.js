@@ -20,7 +20,7 @@ function showStep() {
   at("so-far").replaceChildren(written(tokens.slice(0, t)), tokens[t].startsWith("▁") ? " " : "",
     element("b", {}, label(tokens[t]).replace(/^·/, "")), element("i", {}, written(rest)));
   at("beam").replaceChildren(...(data.steps[t] || []).map((row, k) => element("div", { class: "hyp" + (row.is_best ? " best" : "") },
-    element("h4", {}, element("span", {}, data.is_forced ? "Given" : row.is_best ? `Beginning ${k + 1}, on the way to the translation` : `Beginning ${k + 1}`), element("span", { title: "log-probability of the beginning" }, signed(row.log_prob, 2))),
+    element("h3", {}, element("span", {}, data.is_forced ? "Given" : row.is_best ? `Beginning ${k + 1}, on the way to the translation` : `Beginning ${k + 1}`), element("span", { title: "log-probability of the beginning" }, signed(row.log_prob, 2))),
     element("p", {}, written(row.tokens).trim() || "(nothing yet)", " …"),
     element("table", {}, element("caption", { class: "unseen" }, "Next tokens with their probability"), element("tbody", {}, ...row.candidates.map((one) =>
       element("tr", { class: `${one.fate}${one.is_best ? " best" : ""}` }, element("th", { scope: "row", title: label(one.token) }, label(one.token)),

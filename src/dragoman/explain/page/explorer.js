@@ -174,7 +174,14 @@ function showReadout({ weights, rows, columns }, isOff) {
   else at("readout").textContent = `${off}“${columns[focus.index]}” is looked at by: ${told(weights.map((row) => row[focus.index]), rows) || "nothing much"}`;
 }
 
+let leaving = 0;
+// A moment later: what is pointed at next may be a token too, and the pictures need not be drawn twice.
+function leave() {
+  leaving = setTimeout(() => setFocus(null), 40);
+}
+
 function setFocus(focus) {
+  clearTimeout(leaving);
   if (JSON.stringify(focus) === JSON.stringify(page.focus)) return;
   page.focus = focus;
   showPictures();
@@ -206,7 +213,7 @@ function startExplorer() {
   const tokenAt = (event) => event.target.closest?.(".token");
   const focusOf = (token) => ({ side: token.dataset.side, index: Number(token.dataset.index) });
   lines.addEventListener("pointerover", (event) => { if (tokenAt(event)) setFocus(focusOf(tokenAt(event))); });
-  lines.addEventListener("pointerleave", () => { if (!lines.contains(document.activeElement)) setFocus(null); });
+  lines.addEventListener("pointerleave", () => { if (!lines.contains(document.activeElement)) leave(); });
   lines.addEventListener("focusin", (event) => { if (tokenAt(event)) setFocus(focusOf(tokenAt(event))); });
   lines.addEventListener("keydown", (event) => {
     const token = tokenAt(event);
@@ -224,7 +231,7 @@ function startExplorer() {
     const { row, column } = event.target.dataset || {};
     if (row !== undefined) setFocus({ side: "row", index: Number(row), column: Number(column) });
   });
-  matrix.addEventListener("pointerleave", () => setFocus(null));
+  matrix.addEventListener("pointerleave", leave);
   for (const button of document.querySelectorAll("[data-export]")) button.addEventListener("click", () => save(button.dataset.export));
   let width = 0;
   new ResizeObserver(() => { if (page.data && at("explorer").clientWidth !== width) { width = at("explorer").clientWidth; showPictures(); } }).observe(at("explorer"));

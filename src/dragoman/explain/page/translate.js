@@ -6,7 +6,13 @@ function startTranslate() {
   const source = at("source"), output = at("output");
   let languages = [], waiting = 0, translating = null, looking = null, sentence = "";
 
-  const problem = (text) => { at("problem").hidden = !text; at("problem").textContent = text || ""; };
+  const problems = {}; // by what was asked for: one answer that is well does not hide that another is not
+  const problem = (what, text) => {
+    problems[what] = text;
+    const told = [...new Set(Object.values(problems).filter(Boolean))].join(" ");
+    at("problem").hidden = !told;
+    at("problem").textContent = told;
+  };
   const keyed = (body) => (at("key").value ? { ...body, api_key: at("key").value } : body);
   async function ask(path, body, signal) {
     const isForm = body instanceof FormData;
@@ -38,8 +44,8 @@ function startTranslate() {
       const found = await ask("translate", { q, ...pair(), format: "text", alternatives: 3 }, signal);
       output.textContent = found.translatedText;
       at("others").replaceChildren(...(found.alternatives?.length ? [othersList(found.alternatives)] : []));
-      problem("");
-    } catch (error) { if (error.name !== "AbortError") problem(error.message); }
+      problem("translate", "");
+    } catch (error) { if (error.name !== "AbortError") problem("translate", error.message); }
     if (!signal.aborted) output.classList.remove("waiting");
   }
 
@@ -54,8 +60,8 @@ function startTranslate() {
     try {
       if (off.length && (isNew || !page.whole)) page.whole = await ask("v1/attention", { q: now, ...pair() }, signal);
       setData(await ask("v1/attention", { q: now, ...pair(), off_heads: off }, signal));
-      at("problem").hidden = true;
-    } catch (error) { if (error.name !== "AbortError") problem(error.message); }
+      problem("look", "");
+    } catch (error) { if (error.name !== "AbortError") problem("look", error.message); }
     if (!signal.aborted) at("explorer").removeAttribute("aria-busy");
   }
   page.look = look;
@@ -78,7 +84,8 @@ function startTranslate() {
   });
 
   function offer() {
-    const from = at("from").value, chosen = at("into").value, targets = languages.find((one) => one.code === from)?.targets || [];
+    const from = at("from").value, chosen = at("into").value;
+    const targets = (languages.find((one) => one.code === from)?.targets || []).filter((code) => code !== from);
     at("into").replaceChildren(...targets.map((code) => element("option", { value: code }, languages.find((one) => one.code === code)?.name || code)));
     if (targets.includes(chosen)) at("into").value = chosen;
     const back = languages.find((one) => one.code === at("into").value)?.targets || [];
@@ -104,11 +111,12 @@ function startTranslate() {
     form.append("file", file);
     for (const [name, value] of Object.entries(keyed(pair()))) form.append(name, value);
     state.textContent = `Translating ${file.name} …`;
+    problem("file", "");
     try {
       const { translatedFileUrl } = await ask("translate_file", form);
       const { pathname, search } = new URL(translatedFileUrl, location.href); // on this server, however it names itself
       state.replaceChildren(`${file.name} is translated: `, element("a", { href: pathname + search, download: true }, "save the translation"));
-    } catch (error) { state.textContent = ""; problem(error.message); }
+    } catch (error) { state.textContent = ""; problem("file", error.message); }
     event.target.value = "";
   });
 
@@ -118,7 +126,7 @@ function startTranslate() {
       const settings = await (await fetch("frontend/settings")).json();
       at("key-field").hidden = !(settings.keyRequired || settings.apiKeys);
       languages = await (await fetch("languages")).json();
-    } catch { return problem("The server does not answer. Is it still running?"); }
+    } catch { return problem("start", "The server does not answer. Is it still running?"); }
     const sources = languages.filter((one) => one.targets?.some((code) => code !== one.code));
     at("from").replaceChildren(...sources.map((one) => element("option", { value: one.code }, one.name)));
     offer();
