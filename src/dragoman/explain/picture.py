@@ -33,7 +33,7 @@ def draw_attention(
     cell = 0.32 if is_one else 0.17  # inches
     width, height = len(columns) * cell + 1.2, len(rows) * cell + 1.2
     figure = _figure(len(heads) * width + 0.3, len(layers) * height + 0.7)
-    figure.suptitle(f"{data['source']}  →  {data['target']}", fontsize=11, wrap=True)
+    figure.suptitle(f"{data['source']}  →  {data['target']}", fontsize=11, wrap=True, parse_math=False)
     for place, (one_layer, one_head) in enumerate(((one, each) for one in layers for each in heads), 1):
         axes = figure.add_subplot(len(layers), len(heads), place)
         weights = np.array(data["attention"][kind][one_layer - 1][one_head - 1])

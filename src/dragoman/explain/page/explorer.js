@@ -61,7 +61,7 @@ function showChanged(whole, data) {
     const text = effect ? effect.text : data.target, before = whole ? whole.target : text;
     const isSame = text === before, number = effect ? effect.log_prob : data.log_prob;
     said = [element("p", {}, "Without ", names.length === 1 ? "this head" : `these ${names.length} heads`, isSame ? " it writes the same" : " it writes", whole && !data.is_forced ? ` (log-probability ${signed(number, 2)} instead of ${signed(whole.log_prob, 2)}):` : ":"),
-      element("p", { class: "line", id: "changed-text" }, ...compared(before, text).flatMap(([word, isKept]) => [isKept ? word : element("mark", {}, word), " "]))];
+      element("p", { class: "line", id: "changed-text" }, ...compared(before, text).flatMap(([word, where]) => [/^[.,;:!?)’”]$/.test(word) ? "" : " ", where === "both" ? word : element(where === "new" ? "mark" : "del", {}, word)]))];
     if (effect && data.is_forced) said = [element("p", {}, `Without this head the given translation has a log-probability of ${signed(effect.log_prob_of_target, 2)} instead of ${signed(data.log_prob, 2)}; by itself the model then writes:`), said[1]];
   } else {
     said = [element("p", {}, data.effects ? "This file knows what each head does when it is off alone. To switch several off, use the page of " : "To see what changes, use the page of ", element("code", {}, "dragoman serve"), ".")];

@@ -77,17 +77,18 @@ function told(weights, labels) {
   return order.map(([weight, i]) => `${labels[i]} ${percent(weight)}`).join(", ");
 }
 
-// The words of `after`, each with whether `before` has it too, in this order (longest common subsequence).
+// The words and signs of both, each with whether it is of both, new or gone (longest common subsequence).
 function compared(before, after) {
-  const a = before.split(/\s+/), b = after.split(/\s+/);
+  const parts = (text) => text.match(/[^\s\p{P}]+|\p{P}/gu) || [];
+  const a = parts(before), b = parts(after);
   const best = Array.from({ length: a.length + 1 }, () => new Array(b.length + 1).fill(0));
   for (let i = a.length - 1; i >= 0; i--) for (let j = b.length - 1; j >= 0; j--)
     best[i][j] = a[i] === b[j] ? best[i + 1][j + 1] + 1 : Math.max(best[i + 1][j], best[i][j + 1]);
   const words = [];
-  for (let i = 0, j = 0; j < b.length;) {
-    if (i < a.length && a[i] === b[j]) { words.push([b[j], true]); i++; j++; }
-    else if (i < a.length && best[i + 1][j] >= best[i][j + 1]) i++;
-    else words.push([b[j++], false]);
+  for (let i = 0, j = 0; i < a.length || j < b.length;) {
+    if (i < a.length && j < b.length && a[i] === b[j]) { words.push([b[j], "both"]); i++; j++; }
+    else if (i < a.length && (j === b.length || best[i + 1][j] >= best[i][j + 1])) words.push([a[i++], "gone"]);
+    else words.push([b[j++], "new"]);
   }
   return words;
 }
