@@ -19,7 +19,6 @@ PACKAGE = Path(dragoman.__file__).parent
 STAGES = ["text", "tokens", "batches", "model", "train", "checkpoint", "search", "score"]
 COMPOSERS = ["config", "watch", "prepare", "engines", "translator", "budget", "describe", "session", "run"]
 USES = ["explain", "serve", "export", "paper"]  # of a trained model, strangers to one another
-ALLOWED = {"serve": {"explain"}}  # but for these: the server gives the page of the explorer, and its data
 SHARED = ["errors", "_version"]
 
 
@@ -93,7 +92,7 @@ def test_composers_and_uses_do_not_know_the_command_line() -> None:
     for part in (*COMPOSERS, *(use for use in USES if (PACKAGE / use).exists())):
         for source, parts in parts_imported(part).items():
             assert "cli" not in parts, source
-            strangers = {*USES} - {part} - ALLOWED.get(part, set())
+            strangers = {*USES} - {part}
             assert not parts & strangers, f"{source} imports {sorted(parts & strangers)}"
 
 
