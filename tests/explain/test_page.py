@@ -48,6 +48,21 @@ def looked(tab: Any) -> Any:
     return tab.evaluate("({data: page.data, view: page.view, shown: shown(page.data, page.view)})")
 
 
+def check_same(found: Any, told: Any) -> None:
+    """What a page shows is what the model does: a server with other threads adds up in another order, no more."""
+    for kind in ("encoder", "decoder", "cross"):
+        for name in ("attention", "rollout"):
+            check_close(found[name][kind], told[name][kind])
+    assert found["token_log_probs"] == pytest.approx(told["token_log_probs"], abs=1e-5)
+    words = ("source", "target", "off_heads", "alignment", "src_tokens", "tgt_tokens", "src_words", "tgt_words")
+    assert {name: found[name] for name in words} == {name: told[name] for name in words}
+
+
+def check_close(found: Any, told: Any) -> None:
+    assert np.shape(found) == np.shape(told)
+    assert np.abs(np.array(found) - np.array(told)).max() < 1e-6
+
+
 def test_translates_as_one_types_with_scores_and_alternatives(
     tab: Any, served_page: str, translator: Translator
 ) -> None:
@@ -91,7 +106,7 @@ def test_the_sentence_at_the_caret_is_looked_at(tab: Any, served_page: str) -> N
 def test_hovering_a_token_shows_what_it_looks_at(tab: Any, served_page: str, translator: Translator) -> None:
     typed(tab, served_page)
     told = explain_json(translator, TEXT)
-    assert looked(tab)["data"] == told  # every number, to the last digit
+    check_same(looked(tab)["data"], told)
     tab.locator('#lines .token[data-side="row"]').nth(1).hover()
     view = looked(tab)["view"]
     row = told["attention"]["cross"][view["layer"] - 1][view["head"] - 1][1]
@@ -121,25 +136,27 @@ def test_every_head_can_be_opened_and_words_merged(
         for head, weights in enumerate(heads, 1):
             tab.click(f'[data-head="{kind}.{layer}.{head}"]')
             found = looked(tab)
-            assert found["shown"]["weights"] == weights
+            check_close(found["shown"]["weights"], weights)
             assert tab.inner_text("#head-title").endswith(f"layer {layer}, head {head}")
             habits = told["heads"][kind][layer - 1][head - 1]
             assert habits["tendency"] in tab.inner_text("#habits")
-            assert f"{habits['entropy']:.2f} bits" in tab.inner_text("#habits")
+            entropy = re.search(r"([\d.]+) bits", tab.inner_text("#habits"))
+            assert entropy is not None
+            assert float(entropy[1]) == pytest.approx(habits["entropy"], abs=0.006)
     tab.check("#words")
     merged = np.zeros((max(told[f"{rows}_words"]) + 1, max(told[f"{columns}_words"]) + 1))
     for r, row_word in enumerate(told[f"{rows}_words"]):
         for c, column_word in enumerate(told[f"{columns}_words"]):
             merged[row_word, column_word] += weights[r][c] / told[f"{rows}_words"].count(row_word)
     words = looked(tab)["shown"]
-    assert np.allclose(words["weights"], merged)
+    check_close(words["weights"], merged)
     assert np.allclose(np.array(words["weights"]).sum(axis=1), 1, atol=1e-5)
     assert words["rows"] == told[f"{rows}_word_texts"]
     tab.uncheck("#words")
     tab.click(f'[data-head="{kind}.all.mean"]')
-    assert np.allclose(looked(tab)["shown"]["weights"], np.mean(told["attention"][kind], axis=(0, 1)))
+    check_close(looked(tab)["shown"]["weights"], np.mean(told["attention"][kind], axis=(0, 1)))
     tab.click(f'[data-head="{kind}.all.rollout"]')
-    assert looked(tab)["shown"]["weights"] == told["rollout"][kind][-1]
+    check_close(looked(tab)["shown"]["weights"], told["rollout"][kind][-1])
 
 
 def changed_text(tab: Any) -> list[str]:
@@ -167,7 +184,7 @@ def test_a_head_switched_off_changes_the_translation(tab: Any, served_page: str,
     assert changed_text(tab) == expected.split()
     assert tab.inner_text("#tgt-line") == expected != translator(TEXT)
     assert tab.locator("#changed mark, #changed del").count() > 0
-    assert looked(tab)["data"] == explain_json(translator, TEXT, off_heads=[name])
+    check_same(looked(tab)["data"], explain_json(translator, TEXT, off_heads=[name]))
     assert tab.get_attribute("#switch", "aria-checked") == "false"
     other = next(str(head) for head in heads_of(translator.config.model) if str(head) != name)
     tab.evaluate(f"toggle({json.dumps(other)})")
@@ -227,7 +244,7 @@ def test_what_is_on_screen_is_saved(tab: Any, served_page: str, translator: Tran
     told = explain_json(translator, TEXT)
     name, content = saved(tab, "json")
     assert name == "dragoman-cross.1.2.json"
-    assert json.loads(content)["weights"] == told["attention"]["cross"][0][1]
+    check_close(json.loads(content)["weights"], told["attention"]["cross"][0][1])
     name, content = saved(tab, "svg")
     drawn = ElementTree.fromstring(content)
     texts = [text.text for text in drawn.iter("{http://www.w3.org/2000/svg}text")]
