@@ -27,6 +27,7 @@ function setData(data) {
   if (!data.off_heads.length) page.whole = data;
   const layers = data.attention[page.view.kind].length;
   if (page.view.layer !== "all") page.view.layer = isFirst && !page.opening ? layers : Math.min(page.view.layer, layers);
+  if (isHead(page.view)) page.view.head = Math.min(page.view.head, data.model.n_heads);
   page.focus = null;
   for (const id of ["sentence", "explorer", "decoding"]) at(id).hidden = false;
   showSentence();

@@ -91,8 +91,8 @@ function startTranslate() {
     const back = languages.find((one) => one.code === at("into").value)?.targets || [];
     at("swap").disabled = !back.includes(from);
   }
-  at("from").addEventListener("change", () => { offer(); both(); });
-  at("into").addEventListener("change", () => { offer(); both(); });
+  // Another model: heads of the same name are others.
+  for (const id of ["from", "into"]) at(id).addEventListener("change", () => { offer(); page.off.clear(); both(); });
   at("swap").addEventListener("click", () => {
     const from = at("from").value, into = at("into").value;
     at("from").value = into;
