@@ -54,7 +54,7 @@ def test_every_part_has_its_place() -> None:
     """A new file or folder at the top is a decision: it is entered here, and in the map of the package."""
     found = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
     assert found - {"__init__"} <= {*STAGES, *COMPOSERS, *USES, *SHARED, "cli"}
-    assert {*STAGES, *COMPOSERS, *SHARED, "cli"} <= found
+    assert {*STAGES, *COMPOSERS, *SHARED, "explain", "cli"} <= found
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -94,6 +94,12 @@ def test_composers_and_uses_do_not_know_the_command_line() -> None:
             assert "cli" not in parts, source
             strangers = {*USES} - {part}
             assert not parts & strangers, f"{source} imports {sorted(parts & strangers)}"
+
+
+def test_nobody_but_the_ends_knows_a_use() -> None:
+    for part in (*STAGES, *COMPOSERS, *SHARED):
+        for source, parts in parts_imported(part).items():
+            assert not parts & {*USES}, source
 
 
 def test_the_composers_stand_in_line() -> None:
@@ -166,6 +172,7 @@ def commands() -> list[str]:
         "import dragoman",
         "import dragoman; dragoman.__version__; dragoman.DataError; dir(dragoman)",
         "from dragoman import Config, ModelConfig; Config()",
+        "import dragoman.explain.api, dragoman.explain.page, dragoman.explain.importance, dragoman.explain.picture",
     ],
 )
 def test_importing_loads_no_torch(code: str) -> None:

@@ -14,7 +14,8 @@ The data walks through the folders in this order; each stage knows only those be
     run.py          composer for training: wires 1-8 together (prepare.py: the text; distill.py: the text of
                     teachers; budget.py: what a time buys; session.py: the run while it trains; describe.py: its card)
     translator.py   composer for use: tokens + model + search -> Translation (engines: ours in torch, or CTranslate2)
-    serve           9  a translator over HTTP
+    explain         a use of a trained model: what it looks at, as data, page and pictures
+    serve           another: a translator over HTTP
     config.py       gathers the stages' settings
     errors.py       the exception tree
     cli             one small file per command

@@ -159,7 +159,7 @@ class Translator:
         rows = [row for row, ids in enumerate(encoded) if ids]
         src_ids, constraints = [encoded[row] for row in rows], constraints.of(rows)
         if sampling is not None:
-            found = self._looked_into().sample(
+            found = self.looked_into().sample(
                 src_ids, search, constraints, sampling,
                 n_samples=nbest, numbers=[numbers[row] for row in rows], batch_tokens=batch_tokens,
             )  # fmt: skip
@@ -225,7 +225,7 @@ class Translator:
         if target is None:
             target = self(text)
         src_ids, tgt_ids = self.subwords.encode(text), self.subwords.encode(target)
-        weights = self._looked_into().explain(src_ids, tgt_ids)
+        weights = self.looked_into().explain(src_ids, tgt_ids)
         tgt_tokens = self.subwords.pieces(tgt_ids)
         return Attention(
             src_tokens=(*self.subwords.pieces(src_ids), "</s>"),
@@ -236,7 +236,7 @@ class Translator:
             cross=weights.cross,
         )
 
-    def _looked_into(self) -> OpenEngine:
+    def looked_into(self) -> OpenEngine:
         """The engine, or one with the same weights, that samples and shows its attention."""
         if self._open is None:
             assert self._folder is not None
@@ -275,12 +275,10 @@ class Translator:
         """For each target word the source word it looked at most, cross-attention averaged over layers and heads."""
         if not src_ids or not tgt_ids:
             return ()
-        cross_TS = self._looked_into().explain(src_ids, tgt_ids).cross.mean(axis=(0, 1))
-        src_words, tgt_words = (_words(self.subwords.pieces(ids)) for ids in (src_ids, tgt_ids))
-        mass = np.zeros((tgt_words[-1] + 1, src_words[-1] + 1))
-        weights = cross_TS[: len(tgt_ids), : len(src_ids)]
-        np.add.at(mass, (np.array(tgt_words)[:, None], np.array(src_words)[None, :]), weights)
-        return tuple((int(row.argmax()), word) for word, row in enumerate(mass))
+        cross_TS = self.looked_into().explain(src_ids, tgt_ids).cross.mean(axis=(0, 1))
+        src_words, tgt_words = (word_numbers(self.subwords.pieces(ids)) for ids in (src_ids, tgt_ids))
+        aligned = aligned_words(cross_TS[: len(tgt_ids), : len(src_ids)], src_words, tgt_words)
+        return tuple((src, tgt) for tgt, src in enumerate(aligned))
 
 
 def load(
@@ -378,7 +376,16 @@ def _joined(pieces: list[str], translations: list[Translation]) -> Translation:
     )
 
 
-def _words(pieces: Sequence[str]) -> list[int]:
+def aligned_words(cross_TS: np.ndarray, src_words: Sequence[int], tgt_words: Sequence[int]) -> list[int]:
+    """For each target word the source word that its tokens looked at most; `…_words` are the numbers of the words."""
+    if not src_words or not tgt_words:
+        return []
+    mass = np.zeros((tgt_words[-1] + 1, src_words[-1] + 1))
+    np.add.at(mass, (np.array(tgt_words)[:, None], np.array(src_words)[None, :]), cross_TS)
+    return [int(row.argmax()) for row in mass]
+
+
+def word_numbers(pieces: Sequence[str]) -> list[int]:
     """The number of the word each piece belongs to, words being divided by spaces."""
     words, word, is_open = [], 0, False
     for piece in pieces:

@@ -33,6 +33,8 @@ FLAGS = {
         "--requests-per-minute", "--max-chars", "--max-texts", "--max-body-bytes", "--max-file-bytes", "--max-queue",
         "--max-batch", "--timeout", "--files", "--cors",
     },
+    "attention": {"text", "--model", "--target", "--kind", "--layer", "--head", "--output"},
+    "heads": {"--model", "--src", "--tgt", "--bleu", "--output", "--device", "--threads", "--json"},
     "average": {"checkpoints", "--out"},
     "shortlist": {"--model", "--src", "--tgt"},
     "inspect": {"run", "--json"},

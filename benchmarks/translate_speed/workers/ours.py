@@ -12,8 +12,8 @@ from benchmarks.translate_speed.workers.protocol import Output, RefusedError, Se
 def build(task: Task, threads: int, settings: Settings) -> System:
     """`settings` are those of `load`. The cores it may use tell it the number of threads.
 
-    For the whole text it is told how much there is to translate, as `dragoman translate FILE` does; for single sentences
-    it is loaded anew, without.
+    For the whole text it is told how much there is to translate, as `dragoman translate FILE` does; for single
+    sentences it is loaded anew, without.
     """
     try:
         many = dragoman.load(task.run, **settings, n_sentences=len(task.sentences))

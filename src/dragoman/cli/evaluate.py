@@ -26,15 +26,10 @@ def command(model: str, src: str, ref: str, against: str | None, as_json: bool, 
     from dragoman.score.likelihood import perplexity
     from dragoman.score.metrics import score
     from dragoman.score.significance import paired_bootstrap
-    from dragoman.text.lines import read_lines
+    from dragoman.text.lines import read_aligned, read_lines
     from dragoman.translator import Translator, load
 
-    sources, references = list(read_lines(src)), list(read_lines(ref))
-    if len(sources) != len(references):
-        raise DataError(
-            f"{src} has {len(sources)} lines but {ref} has {len(references)}",
-            hint="line n of one file must translate line n of the other",
-        )
+    sources, references = read_aligned(src, ref)
     where = {"device": flags["device"], "threads": flags["threads"], "engine": flags["engine"], "precision": "float32"}
 
     def translated(translator: Translator) -> list[str]:

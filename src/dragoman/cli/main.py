@@ -13,7 +13,10 @@ import click
 from dragoman._version import __version__
 from dragoman.errors import DragomanError
 
-_COMMANDS = ("demo", "train", "distill", "translate", "evaluate", "serve", "average", "shortlist", "inspect")
+_COMMANDS = (
+    "demo", "train", "distill", "translate", "evaluate", "attention", "heads", "serve", "average", "shortlist",
+    "inspect",
+)  # fmt: skip
 
 
 class _Commands(click.Group):

@@ -17,6 +17,7 @@ import click
 
 from dragoman.checkpoint.resumable import ResumableFile, identity
 from dragoman.cli.counted import Counted
+from dragoman.cli.output import check_writable
 
 if TYPE_CHECKING:
     from dragoman.translator import Translation, Translator
@@ -75,7 +76,7 @@ def command(file: str | None, model: tuple[str, ...], output: Path | None, style
 
     options = _options(flags | {"output": output}, style)
     if output is not None:
-        _check_writable(output)
+        check_writable(output)
     is_stdin = file is None or file == "-"
     if flags["resume"] and (output is None or is_stdin):
         raise ConfigError("--resume goes on with a file that is half translated", hint="give FILE and --output")
@@ -226,16 +227,6 @@ def _options(flags: dict[str, Any], style: str) -> dict[str, Any]:
     if flags["sample"]:
         options["sampling"] = Sampling(**_sampling(flags))
     return options | {"token_log_probs": style == "json"}
-
-
-def _check_writable(output: Path) -> None:
-    """Raises if the output has no place, before any time is spent on it."""
-    from dragoman.errors import DataError
-
-    if output.is_dir():
-        raise DataError(f"{output} is a folder", hint="name a file inside it")
-    if not output.parent.is_dir():
-        raise DataError(f"there is no folder {output.parent}", hint="make it, or write elsewhere")
 
 
 def _sampling(flags: dict[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,9 @@
 """Our model for a processor, its products in fewer bits and its decoder laid out for search.
 
-Norms, softmax and residual sums stay in float32. The encoder runs once for a sentence,
-and its hypotheses share the keys and values. Nor are those of hypotheses copied when a beam is reordered: each column
-of the cache belongs to one hypothesis of one step, and a mask tells which columns each of the living descends from. Keys
-and values are kept in fewer bits too, since reading them is most of what attention costs here.
+Norms, softmax and residual sums stay in float32. The encoder runs once for a sentence, and its hypotheses share the
+keys and values. Nor are those of hypotheses copied when a beam is reordered: each column of the cache belongs to one
+hypothesis of one step, and a mask tells which columns each of the living descends from. Keys and values are kept in
+fewer bits too, since reading them is most of what attention costs here.
 """
 
 # Letters: B sentences in search, W hypotheses of each, N = B * W rows, M chosen rows, A places for sentences, S source

@@ -46,6 +46,17 @@ def count_lines(path: str | Path) -> int:
     return sum(1 for _ in _raw_lines(path, str(path)))
 
 
+def read_aligned(src: str | Path, ref: str | Path) -> tuple[list[str], list[str]]:
+    """The lines of two files, line n of one with line n of the other; DataError if one has more."""
+    sources, references = list(read_lines(src)), list(read_lines(ref))
+    if len(sources) != len(references):
+        raise DataError(
+            f"{src} has {len(sources)} lines but {ref} has {len(references)}",
+            hint="line n of one file must translate line n of the other",
+        )
+    return sources, references
+
+
 def decoded_lines(source: str | Path | BinaryIO, name: str, report: Report) -> Iterator[str | None]:
     """Every line without its line end, None where it is not UTF-8; what was stripped goes to the report."""
     n_lines = n_invalid = 0
