@@ -123,7 +123,7 @@ def test_a_product_is_off_by_little(product: type[Int8Linear], most: float) -> N
 
 @pytest.fixture(scope="module", params=[pytest.param("int8", marks=needs_int8), "bfloat16"])
 def quick(folder: Path, request: pytest.FixtureRequest) -> Translator:
-    return load(folder, engine="torch", precision=request.param, threads=2)
+    return load(folder, engine="torch", precision=request.param, threads=2, shortlist=False)
 
 
 @pytest.mark.parametrize("beam", [1, 4])

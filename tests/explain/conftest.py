@@ -1,33 +1,20 @@
-"""A real browser, and a server of the page for it.
-
-The server here answers the addresses that the page asks, through the same `explain_json` and `page_html` as any other;
-`served_page` is the only place that knows which server it is.
-"""
+"""A real browser, and a real server of the page for it."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import re
 import shutil
-import threading
 from collections.abc import Iterator
-from email.parser import BytesParser
-from email.policy import HTTP
 from functools import partial
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
+from served import served
 
-from dragoman.errors import DragomanError
-from dragoman.explain.api import explain_json
-from dragoman.explain.page import page_html
 from dragoman.translator import Translator, load
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-LANGUAGES = [("xa", "Forth"), ("xb", "Back")]
 
 
 @pytest.fixture(scope="session")
@@ -36,77 +23,11 @@ def translator(run: Path) -> Translator:
 
 
 @pytest.fixture(scope="session")
-def served_page(translator: Translator) -> Iterator[str]:
+def served_page(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of a server with a model for xa to xb and one for xb to xa."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(translator))
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{server.server_port}/"
-    server.shutdown()
-    server.server_close()
-
-
-def _handler(translator: Translator) -> type[BaseHTTPRequestHandler]:
-    files: dict[str, bytes] = {}
-    lock = threading.Lock()
-
-    class Handler(BaseHTTPRequestHandler):
-        def log_message(self, *_: Any) -> None:
-            pass
-
-        def answer(self, body: bytes, kind: str = "application/json", status: int = 200) -> None:
-            self.send_response(status)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def do_GET(self) -> None:
-            codes = [code for code, _ in LANGUAGES]
-            listed = [{"code": code, "name": name, "targets": codes} for code, name in LANGUAGES]
-            if self.path == "/":
-                self.answer(page_html().encode(), "text/html; charset=utf-8")
-            elif self.path == "/languages":
-                self.answer(json.dumps(listed).encode())
-            elif self.path == "/frontend/settings":
-                self.answer(json.dumps({"apiKeys": False, "keyRequired": False}).encode())
-            else:
-                self.answer(files[self.path], "application/octet-stream")
-
-        def do_POST(self) -> None:
-            body = self.rfile.read(int(self.headers["Content-Length"]))
-            try:
-                with lock:
-                    answer, status = self.found(body), 200
-            except DragomanError as error:
-                answer, status = {"error": error.message}, 400
-            with contextlib.suppress(ConnectionError):  # the page has asked something newer, and does not wait for this
-                self.answer(json.dumps(answer).encode(), status=status)
-
-        def found(self, body: bytes) -> dict[str, Any]:
-            if self.path == "/translate_file":
-                lines = self.uploaded(body).decode().splitlines()
-                files["/download_file/1.txt"] = "".join(f"{translator(line)}\n" for line in lines).encode()
-                return {"translatedFileUrl": "http://elsewhere.example/download_file/1.txt"}
-            fields = json.loads(body)
-            if self.path == "/v1/attention":
-                return explain_json(
-                    translator, fields["q"], fields.get("translation"), tuple(fields.get("off_heads", ()))
-                )
-            (best,) = translator.translate([fields["q"]], nbest=1 + fields["alternatives"])
-            return {"translatedText": best.text, "alternatives": [one.text for one in best.alternatives]}
-
-        def uploaded(self, body: bytes) -> bytes:
-            head = f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode()
-            parts = BytesParser(policy=HTTP).parsebytes(head + body).iter_parts()
-            content = {
-                part.get_param("name", header="content-disposition"): part.get_payload(decode=True) for part in parts
-            }
-            assert (content["source"], content["target"]) == (b"xa", b"xb")
-            found = content["file"]
-            assert isinstance(found, bytes)
-            return found
-
-    return Handler
+    flags = ("--model", f"xb-xa={run}", "--engine", "torch", "--precision", "float32", "--threads", "1")
+    with served(run, tmp_path_factory.mktemp("served"), *flags, model="xa-xb") as server:
+        yield server.url + "/"
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import importlib.util
 import os
 from pathlib import Path
@@ -27,7 +26,9 @@ import click
 )
 @click.option("--threads", type=int, metavar="N", help="Processor threads to use.")
 @click.option("--engine", type=click.Choice(["auto", "torch", "ct2"]), default="auto", help="What translates.")
-@click.option("--precision", type=click.Choice(["auto", "float32", "int8"]), default="auto", help="Of matrix products.")
+@click.option(
+    "--precision", type=click.Choice(["auto", "float32", "int8", "bfloat16"]), default="auto", help="Of products."
+)
 @click.option("--api-key-file", metavar="F", type=click.Path(path_type=Path), help="Keys, of which one is needed.")
 @click.option("--requests-per-minute", type=int, metavar="N", help="For each key or address.")
 @click.option("--max-chars", type=int, metavar="N", help="Characters of a request.")
@@ -46,6 +47,8 @@ def command(model: tuple[str, ...], host: str, port: int, threads: int | None, *
     if importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None:
         raise MissingPartError("this command needs FastAPI and uvicorn", hint="pip install 'dragoman[serve]'")
     from dragoman.config import load_config
+    from dragoman.explain.api import explain_json
+    from dragoman.explain.page import page_html
     from dragoman.serve.app import make_app
     from dragoman.serve.keys import ApiKeys
     from dragoman.serve.languages import languages_of, parse_model
@@ -70,10 +73,8 @@ def command(model: tuple[str, ...], host: str, port: int, threads: int | None, *
         for src, tgt, folder in models
     ]
     service = Service(loaded, limits=limits, metrics=Metrics(), keys=keys, threads=threads)
-    page, explain = _explorer()
-    app = make_app(
-        service, files=flags["files"] or _cache() / "files", page=page, explain=explain, cors=flags["cors"]
-    )  # fmt: skip
+    files = flags["files"] or _cache() / "files"
+    app = make_app(service, files=files, page=page_html, explain=explain_json, cors=flags["cors"])
     log_to_stderr()
     pairs = ", ".join(f"{src} to {tgt}" for src, tgt, _ in models)
     run_server(
@@ -91,14 +92,6 @@ def _check_distinct(models: list[tuple[str, str, Path]]) -> None:
             raise ConfigError(
                 f"two models translate from {pair[0]} to {pair[1]}", hint="give one, or say their languages: en-de=RUN"
             )
-
-
-def _explorer() -> tuple[Any, Any]:
-    """The page at "/" and the answer of /v1/attention, where that part of the package is there."""
-    if importlib.util.find_spec("dragoman.explain") is None:
-        return None, None
-    page, api = (importlib.import_module(f"dragoman.explain.{name}") for name in ("page", "api"))
-    return page.page_html, api.explain_json
 
 
 def _cache() -> Path:
