@@ -16,7 +16,7 @@ import argparse
 import json
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -27,6 +27,7 @@ Settings = dict[str, Any]
 T = TypeVar("T")
 _TOLERANCE = 1e-4  # of a log-probability
 _N_WARM = 2  # single sentences at the start of a turn that are not counted: others had the caches before
+_N_TUNED = 250  # sentences of the text, evenly spaced, by which settings for the whole are compared
 _N_TRIED = 30  # single sentences by which settings are compared
 
 
@@ -89,7 +90,9 @@ def work(build: Build, tune: Tune | None = None) -> None:
     task = Task(**json.loads(args.task.read_text()))
     try:
         if args.tune:
-            best, tried = (args.settings, {}) if tune is None else tune(task, args.threads, args.settings)
+            every = max(1, len(task.sentences) // _N_TUNED)
+            sample = replace(task, sentences=task.sentences[::every])
+            best, tried = (args.settings, {}) if tune is None else tune(sample, args.threads, args.settings)
             obey({}, {"best": best, "tried": tried})
         else:
             system = build(task, args.threads, args.settings)
