@@ -196,6 +196,30 @@ def test_a_head_switched_off_changes_the_translation(tab: Any, served_page: str,
     assert tab.inner_text("#changed") == ""
 
 
+def test_an_answer_given_up_half_way_is_not_shown(tab: Any, served_page: str, translator: Translator) -> None:
+    """A newer question came while the body of an answer was on its way, and the page showed an empty object."""
+    typed(tab, served_page)
+    names = [str(head) for head in heads_of(translator.config.model)]
+    tab.evaluate(
+        """([first, second]) => {
+        const [fetched, shows] = [window.fetch, window.setData];
+        let again = () => toggle(second);
+        window.given = [];
+        window.setData = (data) => { window.given.push(Object.keys(data).length > 0); shows(data); };
+        window.fetch = async (...asked) => {
+            const answer = await fetched(...asked), read = answer.json.bind(answer);
+            answer.json = async () => { again?.(); again = null; return read(); };
+            return answer;
+        };
+        toggle(first);
+        }""",
+        names[:2],
+    )
+    until(tab, "page.data.off_heads?.length === 2")
+    assert all(tab.evaluate("window.given"))
+    check_same(looked(tab)["data"], explain_json(translator, TEXT, off_heads=names[:2]))
+
+
 def test_stepping_through_the_decoding(tab: Any, served_page: str, translator: Translator) -> None:
     typed(tab, served_page)
     told = explain_json(translator, TEXT)

@@ -17,7 +17,8 @@ function startTranslate() {
   async function ask(path, body, signal) {
     const isForm = body instanceof FormData;
     const answer = await fetch(path, { method: "POST", signal, body: isForm ? body : JSON.stringify(keyed(body)), headers: isForm ? {} : { "Content-Type": "application/json" } });
-    const found = await answer.json().catch(() => ({}));
+    // A refusal may come without a reason; an answer that was given up half-way is none.
+    const found = answer.ok ? await answer.json() : await answer.json().catch(() => ({}));
     if (answer.status === 401 || answer.status === 403) at("key-field").hidden = false;
     if (!answer.ok) throw new Error(found.error || `the server answered ${answer.status}`);
     return found;
