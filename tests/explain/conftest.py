@@ -30,7 +30,7 @@ def served_page(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
         yield server.url + "/"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     """Chromium without a window."""
     api = pytest.importorskip("playwright.sync_api", reason="Playwright is not installed")
