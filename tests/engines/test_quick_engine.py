@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -169,6 +170,19 @@ def test_a_shortlist_in_the_folder_is_used_unless_refused(folder: Path, ours: Tr
     for src, (best, *_) in zip(ids, found, strict=True):
         assert set(best.ids) <= {*common, *src}
     assert load(folder, engine="torch", precision="bfloat16", shortlist=False).engine._shortlist is None
+
+
+@needs_int8
+def test_much_of_a_wide_model_is_for_our_own_int8(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def engine(n_sentences: int | None, **choice: Any) -> str:
+        return type(load(folder, n_sentences=n_sentences, device="cpu", **choice).engine).__name__
+
+    assert engine(10_000) == "Ct2Engine", "a narrow model"
+    monkeypatch.setattr("dragoman.engines.choose._WIDE", 1)
+    assert engine(10_000) == engine(10_000, precision="int8") == "QuickEngine"
+    assert engine(None) == engine(10) == engine(10_000, precision="float32") == "Ct2Engine"
+    assert engine(10_000, engine="ct2") == "Ct2Engine"
+    assert engine(None, precision="bfloat16") == "QuickEngine"
 
 
 def test_what_cannot_be_had_is_said(folder: Path) -> None:

@@ -82,7 +82,7 @@ def _suits_ct2(config: Config, device: str) -> bool:
 
 def load_torch(models: Sequence[tuple[Path, Config]], device: str, threads: int | None = None) -> OpenEngine:
     """Our own engine, of one model or several."""
-    with _torch_needed("sampling, attention, alignments and the torch engine"):
+    with _torch_needed("sampling, attention, alignments and the torch engine need"):
         import torch
 
         from dragoman.engines.torch_engine import load_torch_engine
@@ -92,14 +92,14 @@ def load_torch(models: Sequence[tuple[Path, Config]], device: str, threads: int 
 
 
 @contextmanager
-def _torch_needed(what: str) -> Iterator[None]:
+def _torch_needed(subject: str) -> Iterator[None]:
     """Says what to install where torch is not there."""
     try:
         yield
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
-        raise MissingPartError(f"{what} need torch", hint="pip install 'dragoman[train]'") from None
+        raise MissingPartError(f"{subject} torch", hint="pip install 'dragoman[train]'") from None
 
 
 def _load_quick(
@@ -111,7 +111,7 @@ def _load_quick(
     *,
     shortlist: bool,
 ) -> Engine:
-    with _torch_needed(f"the torch engine in {precision}"):
+    with _torch_needed(f"the torch engine in {precision} needs"):
         from dragoman.engines.quick_engine import load_quick_engine
         from dragoman.engines.torch_engine import pick_device
     if pick_device(device).type != "cpu":
