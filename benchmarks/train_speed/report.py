@@ -6,6 +6,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.bars import draw_bars
+
 YARDSTICK = "huggingface"
 OURS = ("ours", "ours-bf16")
 NAMES = {
@@ -92,29 +94,14 @@ def table(run: dict[str, Any]) -> str:
 
 
 def draw(runs: list[dict[str, Any]], path: Path) -> None:
-    """Bars of each peer's speed relative to the yardstick's, a panel per number of threads, a group per size."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    """Bars of each peer's speed relative to the yardstick's."""
     runs = [run for run in runs if YARDSTICK in run["summary"]]
-    if not runs:
-        return
-    panels = sorted({run["threads"] for run in runs})
-    peers = list(runs[0]["summary"])
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(6.5 * len(panels), 4), sharey=True, squeeze=False, layout="constrained"
-    )
-    for axis, threads in zip(axes[0], panels, strict=True):
-        groups = [run for run in runs if run["threads"] == threads]
-        for i, peer in enumerate(peers):
-            xs = [g + (i - (len(peers) - 1) / 2) * 0.8 / len(peers) for g in range(len(groups))]
-            heights = [run["summary"][peer]["ratio"] for run in groups]
-            axis.bar(xs, heights, 0.8 / len(peers), label=NAMES[peer].strip("*"))
-        axis.axhline(1, color="grey", linewidth=0.8)
-        axis.set_xticks(range(len(groups)), [run["size"] for run in groups])
-        axis.set_title(f"{threads} thread{'s' * (threads > 1)}")
-    axes[0][0].set_ylabel("training speed relative to Hugging Face")
-    figure.legend(*axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=4, fontsize="small")
-    figure.savefig(path, dpi=150)
+    if runs:
+        draw_bars(
+            runs,
+            {peer: NAMES[peer] for peer in runs[0]["summary"]},
+            path,
+            ratio=lambda run, peer: run["summary"][peer]["ratio"],
+            group=lambda run: run["size"],
+            label="training speed relative to Hugging Face",
+        )

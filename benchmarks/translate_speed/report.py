@@ -8,6 +8,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from benchmarks.bars import draw_bars
 from benchmarks.translate_speed.systems import HUGGING_FACE, OURS, REFERENCES, SYSTEMS, YARDSTICK
 
 _BUSY = 0.95  # share of the wall clock below which a thread evidently had to wait for others
@@ -140,33 +141,14 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def draw(runs: list[dict[str, Any]], path: Path) -> None:
-    """Bars of each system's speed relative to the yardstick's: a panel per number of threads, a group per model."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    """Bars of each system's speed relative to the yardstick's."""
     runs = [run for run in runs if YARDSTICK in run["summary"]]
-    if not runs:
-        return
-    panels = sorted({run["threads"] for run in runs})
-    systems = [name for name in SYSTEMS if any(name in run["summary"] for run in runs)]
-    width = 0.8 / len(systems)
-    figure, axes = plt.subplots(
-        1, len(panels), figsize=(6.5 * len(panels), 4.5), sharey=True, squeeze=False, layout="constrained"
-    )
-    for axis, threads in zip(axes[0], panels, strict=True):
-        groups = [run for run in runs if run["threads"] == threads]
-        for i, name in enumerate(systems):
-            xs = [g + (i - (len(systems) - 1) / 2) * width for g in range(len(groups))]
-            heights = [run["summary"].get(name, {"ratios": {YARDSTICK: 0}})["ratios"][YARDSTICK] for run in groups]
-            axis.bar(xs, heights, width, label=SYSTEMS[name].name.strip("*"))
-        axis.axhline(1, color="grey", linewidth=0.8)
-        axis.set_xticks(range(len(groups)), [f"{run['model']}\nbeam {run['beam']}" for run in groups])
-        axis.set_title(f"{threads} thread{'s' * (threads > 1)}")
-    axes[0][0].set_ylabel("translation speed relative to CTranslate2 int8")
-    figure.legend(
-        *axes[0][0].get_legend_handles_labels(), loc="outside lower center", ncols=2 * len(panels), fontsize="small"
-    )
-    figure.savefig(path, dpi=150)
-    plt.close(figure)
+    if runs:
+        draw_bars(
+            runs,
+            {name: entry.name for name, entry in SYSTEMS.items() if any(name in run["summary"] for run in runs)},
+            path,
+            ratio=lambda run, name: run["summary"][name]["ratios"][YARDSTICK] if name in run["summary"] else 0,
+            group=lambda run: f"{run['model']}\nbeam {run['beam']}",
+            label="translation speed relative to CTranslate2 int8",
+        )

@@ -19,6 +19,7 @@ from dragoman.watch import Watcher
 _PAIRS_PER_NOTE = 1_000_000  # a large text takes a while
 ENCODED = "encoded"  # the training text as ids, in the run folder only while it trains
 DISTILLED = "distilled/pairs.jsonl"  # the training text of a run with teachers
+_LEAST_COVERAGE = 0.99  # of what the model writes, or a shortlist costs quality (docs/notes/0006-engines.md)
 _MOST_HELD_OUT = 1000  # sentences of the validation text on which a shortlist is tried
 
 
@@ -62,6 +63,21 @@ def make_shortlist(config: Config, run: Path, watcher: Watcher) -> Shortlist:
         shortlist = build_shortlist(pairs, subwords.vocab_size)
     write_atomically(run / SHORTLIST, shortlist.save)
     return shortlist
+
+
+def check_shortlist(run: Path, subwords: Subwords, sources: list[str], texts: list[str], watcher: Watcher) -> None:
+    """Removes the shortlist if it lacks too much of these translations, which the model found without it."""
+    path = run / SHORTLIST
+    if not path.exists():  # it may be deleted at any time
+        return
+    encoded = ((subwords.encode(src), subwords.encode(text)) for src, text in zip(sources, texts, strict=True))
+    share = coverage(Shortlist.load(path, subwords.vocab_size), encoded).share
+    if share < _LEAST_COVERAGE:
+        path.unlink()
+        watcher.note(
+            f"no shortlist is kept: it holds {100 * share:.1f} % of the subwords of these translations, "
+            f"less than {100 * _LEAST_COVERAGE:g} %"
+        )
 
 
 def read_valid(config: Config, report: Report) -> list[Pair]:

@@ -24,10 +24,9 @@ from dragoman.describe import describe
 from dragoman.engines.torch_engine import TorchEngine
 from dragoman.errors import ModelError
 from dragoman.model.transformer import Transformer
-from dragoman.prepare import ENCODED, Data, evenly
+from dragoman.prepare import ENCODED, Data, check_shortlist, evenly
 from dragoman.score.likelihood import perplexity
 from dragoman.score.metrics import Scores, bleu, score
-from dragoman.tokens.shortlist import Shortlist, coverage
 from dragoman.tokens.unmerge import Ids, Unmerging
 from dragoman.train.config import PAPER_STEPS
 from dragoman.train.embeddings import begin_from_text
@@ -44,7 +43,6 @@ _PENALTIES = (0.6, 1.0, 1.4)  # of length, tried at the end if asked for; the fi
 _LOOKS_PER_PENALTY = 2.5
 _GUESS = 0.004  # share of the budget
 _CARD_S = 1.5  # the card, with its picture
-_LEAST_COVERAGE = 0.99  # of what the model writes, or a shortlist costs quality (docs/notes/0006-engines.md)
 _MORE_S = 600  # the time of which a run under a budget says what it would give
 
 
@@ -172,7 +170,7 @@ class Session:
         if self.valid:
             self.watcher.note("scoring the final model by beam search on the validation text")
             scores, texts = self._final_scores()
-            self._check_shortlist(texts)
+            check_shortlist(self.folder, self.data.subwords, self._valid_texts()[0], texts, self.watcher)
             record |= {"scores": scores.to_dict(), "loss_of_final": self.translator.loss(*self._valid_texts())}
             self._tell_of_more_time(scores.bleu.score)
         self._settle()
@@ -184,21 +182,6 @@ class Session:
         files.remove_folder(self.folder / ENCODED)
         self.log.write(record)
         return scores
-
-    def _check_shortlist(self, texts: list[str]) -> None:
-        """Removes the shortlist if it lacks too much of these translations, which were found without it."""
-        path, subwords = self.folder / files.SHORTLIST, self.data.subwords
-        if not path.exists():  # it may be deleted at any time
-            return
-        pairs = zip(self._valid_texts()[0], texts, strict=True)
-        encoded = ((subwords.encode(src), subwords.encode(text)) for src, text in pairs)
-        share = coverage(Shortlist.load(path, subwords.vocab_size), encoded).share
-        if share < _LEAST_COVERAGE:
-            path.unlink()
-            self.watcher.note(
-                f"no shortlist is kept: it holds {100 * share:.1f} % of the subwords of these translations, "
-                f"less than {100 * _LEAST_COVERAGE:g} %"
-            )
 
     def _final_scores(self) -> tuple[Scores, list[str]]:
         """Those of the beam search of the settings, or of the one that does best if that is to be found out.
@@ -394,9 +377,8 @@ class Session:
             name = f"checkpoint of step {steps[0]}"
         has_landed = self.config.train.schedule == "linear" and steps == [self.total_steps]
         if self.state.best_step is None or steps == [self.state.best_step] or has_landed:
-            return (
-                name  # where the rate has fallen to zero, BLEU on some sentences is no reason to prefer earlier weights
-            )
+            # Where the rate has fallen to zero, BLEU on some sentences is no reason to prefer earlier weights.
+            return name
         loss, value = self._validation_scores()
         if (value, -loss) >= (self.state.best_bleu, -self.state.best_loss):
             return name

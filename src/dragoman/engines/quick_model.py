@@ -78,6 +78,7 @@ class _Layer:
         self._layer, part = layer, layer.self_attention
         self._qkv = joined([part.query, part.key, part.value], product)
         self._widths = [linear.out_features for linear in (part.query, part.key, part.value)]
+        del part.query, part.key, part.value  # nobody asks for them one by one
 
     def __call__(self, x_ND: Tensor, cache: _Cache, at: _At) -> Tensor:
         layer = self._layer

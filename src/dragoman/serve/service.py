@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
+from dragoman.engines.engine import n_cores
 from dragoman.serve.batcher import Batcher, QueueFullError, Search
 from dragoman.serve.documents import Document
 from dragoman.serve.keys import ApiKeys, Rate
@@ -158,8 +158,7 @@ def _n_workers(translator: Translator, threads: int | None) -> int:
     """As many as the engine has threads, if it can do several things at once."""
     if translator.engine.n_at_once == 1:
         return 1
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return threads or max(cores, translator.engine.n_at_once)
+    return threads or max(n_cores(), translator.engine.n_at_once)
 
 
 def _document(text: str, language: str, style: str) -> Document | Markup:

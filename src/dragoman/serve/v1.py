@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Annotated, Any
 
@@ -166,15 +167,13 @@ def make_router(service: Service, explain: Explain | None) -> APIRouter:
     return router
 
 
-class _own_errors_refused:  # noqa: N801, reads as a function
+@contextmanager
+def _own_errors_refused() -> Iterator[None]:
     """Errors that a user can cause become refusals."""
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, DragomanError):
-            raise Refusal(400, error.message + (f" ({error.hint})" if error.hint else "")) from None
+    try:
+        yield
+    except DragomanError as error:
+        raise Refusal(400, error.message + (f" ({error.hint})" if error.hint else "")) from None
 
 
 async def _translations(
