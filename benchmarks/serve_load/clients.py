@@ -21,6 +21,15 @@ class Account:
     n_reconnected: int = 0
     answers: dict[str, str] = field(default_factory=dict)
 
+    def add(self, other: Account) -> None:
+        """Takes over what was seen at another time."""
+        self.seconds += other.seconds
+        self.latencies_s += other.latencies_s
+        self.refusals_s += other.refusals_s
+        self.other += other.other
+        self.n_wrong += other.n_wrong
+        self.n_reconnected += other.n_reconnected
+
     def per_s(self) -> float:
         return len(self.latencies_s) / self.seconds
 

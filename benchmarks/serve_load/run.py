@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import contextlib
 import json
 import subprocess
 import sys
@@ -11,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import machine
-from benchmarks.serve_load.clients import clients
+from benchmarks.serve_load.clients import Account, clients
 from benchmarks.serve_load.hostile import attack
 from benchmarks.serve_load.server import started
 from dragoman.text.builtin import builtin_corpus
 
 _HERE = Path(__file__).parent
 _WORK = Path(".bench") / "serve_load"
+_N_ROUNDS = 6  # so that a change in the speed of the machine meets all alike
 
 
 def main() -> None:
@@ -49,29 +51,41 @@ def main() -> None:
 
 
 def _load(model: Path, texts: list[str], expected: dict[str, str], n: int, seconds: float) -> dict[str, Any]:
-    """Three ways in turn: one client, many clients of a server that does one thing at a time, many clients of ours."""
+    """One client, many clients of a server that does one thing at a time, many clients of ours, by turns."""
     settings = {
         "one client": (1, ()),
         f"{n} clients, no batching": (n, ("--max-batch", "1", "--threads", "1")),
         f"{n} clients": (n, ()),
     }
-    rows: dict[str, dict[str, float]] = {}
-    for name, (n_clients, flags) in settings.items():
-        with started(model, _WORK, *flags) as server:
-            asyncio.run(clients(server.port, texts, n=n_clients, seconds=2))  # to warm up
-            cpu_s = server.cpu_s()
-            account = asyncio.run(clients(server.port, texts, n=n_clients, seconds=seconds, expected=expected))
-            rows[name] = {
+    accounts, cpu_s = {name: Account() for name in settings}, dict.fromkeys(settings, 0.0)
+    with contextlib.ExitStack() as stack:
+        servers = {
+            name: stack.enter_context(started(model, _WORK, *flags)) for name, (_, flags) in settings.items()
+        }  # fmt: skip
+        for name, server in servers.items():  # to warm up
+            asyncio.run(clients(server.port, texts, n=settings[name][0], seconds=2))
+        for _ in range(_N_ROUNDS):
+            for name, server in servers.items():
+                before = server.cpu_s()
+                found = asyncio.run(
+                    clients(server.port, texts, n=settings[name][0], seconds=seconds / _N_ROUNDS, expected=expected)
+                )
+                cpu_s[name] += server.cpu_s() - before
+                accounts[name].add(found)
+                print(name, round(found.per_s()), "requests/s", file=sys.stderr)
+        rows = {
+            name: {
                 "requests_per_s": round(account.per_s(), 1),
                 "p50_ms": round(account.ms(0.5), 1),
                 "p99_ms": round(account.ms(0.99), 1),
-                "cpu_ms_per_request": round(1000 * (server.cpu_s() - cpu_s) / max(1, len(account.latencies_s)), 2),
+                "cpu_ms_per_request": round(1000 * cpu_s[name] / max(1, len(account.latencies_s)), 2),
                 "requests": len(account.latencies_s),
                 "refused": len(account.refusals_s) + len(account.other),
                 "wrong": account.n_wrong,
-                "rss_mb": round(server.rss_mb()),
+                "rss_mb": round(servers[name].rss_mb()),
             }
-        print(name, rows[name], file=sys.stderr)
+            for name, account in accounts.items()
+        }
     first, second, ours = (row["requests_per_s"] for row in rows.values())
     return {"rows": rows, "times one client": round(ours / first, 2), "times no batching": round(ours / second, 2)}
 

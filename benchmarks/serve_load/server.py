@@ -35,10 +35,10 @@ class Server:
 @contextmanager
 def started(model: Path, folder: Path, *flags: str) -> Iterator[Server]:
     """A server of the English-German model; it must end well."""
-    log = folder / "serve.log"
+    log = folder / f"serve-{time.monotonic_ns()}.log"
     with log.open("wb") as err:
         process = subprocess.Popen(
-            [*_COMMAND, "--model", f"en-de={model}", "--port", "0", "--files", str(folder / "files"), *flags],
+            [*_COMMAND, "--model", f"en-de={model}", "--port", "0", "--files", str(log.with_suffix(".files")), *flags],
             stderr=err,
         )
     try:

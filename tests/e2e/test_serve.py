@@ -10,7 +10,7 @@ import subprocess
 import sys
 import time
 import urllib.error
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -289,24 +289,54 @@ def test_what_cannot_be_served_is_said(
     assert message.format(run=run) in capsys.readouterr().err
 
 
-def test_a_kill_loses_no_file_without_the_client_seeing_it(
+def test_a_kill_under_load_loses_no_file_without_the_client_seeing_it(
     run: Path, tmp_path: Path, sentences: list[str], expected: list[str]
 ) -> None:
     """Killed with files done and files under way: what was answered can still be fetched, the rest got no answer."""
-    large = "\n".join(sentences * 5000).encode()
-    with served(run, tmp_path) as server, concurrent.futures.ThreadPoolExecutor(4) as pool:
-        done = server.send_file("a.txt", sentences[0].encode(), source="en", target="de")
+    small, large = "\n".join(sentences).encode(), "\n".join(sentences * 5000).encode()
+    promised, unexpected = list[str](), list[object]()
+
+    def until_the_end(ask: Callable[[], None]) -> None:
+        with pytest.raises((ConnectionError, http.client.HTTPException)):
+            while True:
+                ask()
+
+    with served(run, tmp_path) as server, concurrent.futures.ThreadPoolExecutor(64 + 3 + 3) as pool:
+
+        def translate() -> None:
+            answer = server.post("/translate", q=sentences[0], source="en", target="de")
+            if (answer.status, answer.json()) != (200, {"translatedText": expected[0]}):
+                unexpected.append(answer)
+
+        def send_file() -> None:
+            answer = server.send_file("a.txt", small, source="en", target="de")
+            if answer.status == 200:
+                promised.append(answer.json()["translatedFileUrl"])
+            elif answer.status != 503:  # too many files at once
+                unexpected.append(answer)
+
         under_way = [pool.submit(server.send_file, "b.txt", large, source="en", target="de") for _ in range(3)]
-        while server.get("/metrics").body.count(b"dragoman_requests_under_way 4.0") == 0:  # those and this question
-            assert not any(one.done() for one in under_way)
-        server.process.kill()
+        try:
+            while server.get("/metrics").body.count(b"dragoman_requests_under_way 4.0") == 0:  # and this question
+                assert not any(one.done() for one in under_way)
+            clients = [pool.submit(until_the_end, ask) for ask in [translate] * 64 + [send_file] * 3]
+            while len(promised) < 10:
+                assert not any(one.done() for one in [*clients, *under_way])
+                time.sleep(0.01)
+        finally:
+            server.process.kill()
         errors = [one.exception(timeout=60) for one in under_way]
         assert all(isinstance(error, ConnectionError | http.client.HTTPException) for error in errors)
+        for client in clients:
+            client.result(timeout=60)
         (tmp_path / "files" / ".half.txt.part").write_bytes(b"half")
+    assert not unexpected
     with served(run, tmp_path) as again:
-        path = "/" + done.json()["translatedFileUrl"].split("/", 3)[3]
-        assert again.get(path).body.decode() == expected[0]
-        assert [file.name for file in (tmp_path / "files").iterdir()] == [path.removeprefix("/download_file/")]
+        for url in promised:
+            assert again.get("/" + url.split("/", 3)[3]).body.decode() == "\n".join(expected)
+        # Beside these there may be files whose answer was on its way when the kill came; there is nothing half-written.
+        for file in (tmp_path / "files").iterdir():
+            assert file.read_text(encoding="utf-8") == "\n".join(expected)
 
 
 def test_an_order_to_end_lets_what_is_under_way_be_finished(

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 from small_run import Corpus
 
+from dragoman.engines.ct2_engine import use_widest_vectors
 from dragoman.errors import ConfigError
 from dragoman.text.glossary import Glossary, Term
 from dragoman.translator import Translation, Translator, load
@@ -223,6 +224,40 @@ def test_without_torch(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
     refused = dragoman("translate", "--model", str(folder), str(source), "--sample", code=1)
     assert "need torch" in refused
     assert "dragoman[train]" in refused
+
+
+@pytest.mark.parametrize(
+    ("cpuinfo", "told", "found"),
+    [
+        ("model name: X\nflags\t\t: fpu avx2 avx512f avx512cd avx512bw avx512dq avx512vl\n", None, "AVX512"),
+        ("flags\t\t: fpu avx2 avx512f avx512cd avx512bw avx512dq avx512vl\n", "AVX2", "AVX2"),
+        ("flags\t\t: fpu avx2 avx512f avx512cd\n", None, None),
+        ("Features\t: fp asimd\n", None, None),
+        (None, None, None),
+    ],
+)
+def test_the_widest_vectors_are_used_unless_told_otherwise(
+    cpuinfo: str | None, told: str | None, found: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CT2_FORCE_CPU_ISA", told or "")
+    if told is None:
+        monkeypatch.delenv("CT2_FORCE_CPU_ISA")
+    if cpuinfo is not None:
+        (tmp_path / "cpuinfo").write_text(cpuinfo)
+    use_widest_vectors(tmp_path / "cpuinfo")
+    assert os.environ.get("CT2_FORCE_CPU_ISA") == found
+
+
+def test_ctranslate2_is_told_of_them_in_time(run: Path) -> None:
+    """By its own account, in a process of its own."""
+    if "avx512vl" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor has no AVX-512")
+    environment = {name: value for name, value in os.environ.items() if name != "CT2_FORCE_CPU_ISA"}
+    code = f"import dragoman; dragoman.load({str(run)!r}, engine='ct2')"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={**environment, "CT2_VERBOSE": "1"}, capture_output=True, text=True
+    )
+    assert "Selected ISA: AVX512" in done.stderr
 
 
 def test_choices_that_there_are_not(folder: Path) -> None:

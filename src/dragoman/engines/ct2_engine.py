@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -33,6 +34,7 @@ _STAMP = "made-from.json"
 _HASH_BLOCK = 1 << 20
 _USUAL_LENGTH = 20  # at which |Y| ** (alpha * 20 / 25) ranks as the paper's penalty does
 _SHORTEST_FIRST = -10.0  # as a penalty: of too many, those that ended first are kept; beyond, powers overflow
+_WIDEST = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}  # what its kernels for AVX-512 are built for
 _LEAST_PENALTY = 1e-6  # with 0 it would stop as soon as the best has ended, before the others of an n-best list
 
 
@@ -168,6 +170,7 @@ def load_ct2_engine(
     folder: Path, config: Config, subwords: Subwords, *, precision: Precision, threads: int | None
 ) -> Ct2Engine:
     """The engine with the weights of a run folder, from the CTranslate2 files kept there or made now."""
+    use_widest_vectors(Path("/proc/cpuinfo"))
     import ctranslate2
 
     pieces = subwords.pieces(range(subwords.vocab_size))
@@ -198,6 +201,16 @@ def load_ct2_engine(
         return Ct2Engine(opened(kept), pieces, is_exact=precision == "float32")
     except RuntimeError as error:
         raise ModelError(f"{kept} cannot be read ({error})", hint="delete it: it will be made again") from None
+
+
+def use_widest_vectors(cpuinfo: Path) -> None:
+    """CTranslate2 keeps to AVX2 where it is not told that there is more, and looks for that once in a process."""
+    try:
+        flags = next(line for line in cpuinfo.read_text().splitlines() if line.startswith("flags"))
+    except (OSError, StopIteration):  # another system, or another kind of processor
+        return
+    if set(flags.split()) >= _WIDEST:
+        os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
 
 
 def _read(path: Path, config: ModelConfig) -> dict[str, Any]:
