@@ -19,8 +19,8 @@ from dragoman.serve.limits import Limits
 
 _BACKLOG = 2048  # connections that wait to be taken
 _SPARE_FILES = 64  # that are open besides connections
-_SWITCH_S = 0.0005  # after which a thread with a finished batch may interrupt the event loop; Python's own is ten times that
-_N_NEW_OBJECTS = 20_000  # between two searches for garbage; Python's own is 700, about two requests
+_SWITCH_S = 0.0005  # after which a thread with a finished batch may interrupt the event loop; else 0.005
+_N_NEW_OBJECTS = 20_000  # between two searches for garbage; else 700, which is two requests
 
 
 def run_server(app: ASGIApp, *, host: str, port: int, limits: Limits, on_start: Callable[[str], None]) -> None:
