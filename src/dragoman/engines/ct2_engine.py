@@ -15,7 +15,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ _HASH_BLOCK = 1 << 20
 _USUAL_LENGTH = 20  # at which |Y| ** (alpha * 20 / 25) ranks as the paper's penalty does
 _SHORTEST_FIRST = -10.0  # as a penalty: of too many, those that ended first are kept; beyond, powers overflow
 _WIDEST = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}  # what its kernels for AVX-512 are built for
+_MOST_TOKENS = 512  # in a batch: with more it is slower
 _LEAST_PENALTY = 1e-6  # with 0 it would stop as soon as the best has ended, before the others of an n-best list
 
 
@@ -57,11 +58,13 @@ class Ct2Engine:
         if not src_ids:
             return []
         limits = constraints.limits([len(ids) for ids in src_ids], search.max_extra_tokens)
-        found = self._search(src_ids, search, constraints, max(limits), batch_tokens, is_exact=self._is_exact)
+        found = self._search(src_ids, search, constraints, max(limits), batch_tokens)()
         full = [row for row, hyps in enumerate(found) if any(len(ids) >= limits[row] for ids, _ in hyps)]
-        for row in full:
-            one = constraints.of([row])
-            (found[row],) = self._search([src_ids[row]], search, one, limits[row], batch_tokens, is_exact=True)
+        alone = [
+            self._search([src_ids[row]], search, constraints.of([row]), limits[row], batch_tokens) for row in full
+        ]  # fmt: skip
+        for row, result in zip(full, alone, strict=True):
+            (found[row],) = result()
         # Neither the end of what it cuts nor what it forbids or forces has the model's own probability there.
         self._count(src_ids, found, range(len(found)) if constraints else full, batch_tokens)
         return [_ranked(hypotheses, search.length_penalty)[:nbest] for hypotheses in found]
@@ -88,27 +91,20 @@ class Ct2Engine:
         results = self._translator.score_batch(
             [self._named(ids) for ids in src_ids],
             [self._named(ids) for ids in tgt_ids],
-            max_batch_size=batch_tokens,
+            max_batch_size=min(batch_tokens, _MOST_TOKENS),
             batch_type="tokens",
         )
         return [tuple(result.log_probs) for result in results]
 
     def _search(
-        self,
-        src_ids: Sequence[Ids],
-        search: SearchConfig,
-        constraints: Constraints,
-        limit: int,
-        batch_tokens: int,
-        *,
-        is_exact: bool,
-    ) -> list[list[tuple[list[int], float]]]:
-        """Of each sentence the ids and log-probabilities of the hypotheses that were finished."""
+        self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, limit: int, batch_tokens: int
+    ) -> Callable[[], list[list[tuple[list[int], float]]]]:
+        """Begins a search; the result has of each sentence the ids and log-probabilities of what was finished."""
         patience, alpha = 1, search.length_penalty * _USUAL_LENGTH / (5 + _USUAL_LENGTH) or _LEAST_PENALTY
-        if is_exact and search.beam > 1:
+        if self._is_exact and search.beam > 1:
             patience, alpha = 2, _SHORTEST_FIRST
         prefixes = None if constraints.prefixes is None else [self._named(ids) for ids in constraints.prefixes]
-        results = self._translator.translate_batch(
+        begun = self._translator.translate_batch(
             [self._named(ids) for ids in src_ids],
             beam_size=search.beam,
             num_hypotheses=search.beam * patience,
@@ -116,22 +112,20 @@ class Ct2Engine:
             length_penalty=alpha,
             min_decoding_length=0,  # or the end would have no probability at the first step
             max_decoding_length=limit,
-            max_batch_size=batch_tokens,
+            max_batch_size=min(batch_tokens, _MOST_TOKENS),
             batch_type="tokens",
             return_scores=True,
             target_prefix=prefixes,
             no_repeat_ngram_size=constraints.no_repeat_ngram,
+            asynchronous=True,
         )
-        return [
-            _in_time(
-                [
-                    ([self._ids[piece] for piece in pieces], score * (len(pieces) + 1) ** alpha)
-                    for pieces, score in zip(result.hypotheses, result.scores, strict=True)
-                ],
-                search.beam,
-            )
-            for result in results
-        ]
+
+        def finished(result: Any) -> list[tuple[list[int], float]]:
+            scored = zip(result.hypotheses, result.scores, strict=True)
+            named = [([self._ids[piece] for piece in pieces], score, len(pieces) + 1) for pieces, score in scored]
+            return _in_time([(ids, score * length**alpha) for ids, score, length in named], search.beam)
+
+        return lambda: [finished(one.result()) for one in begun]
 
     def _count(
         self,
