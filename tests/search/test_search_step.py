@@ -68,3 +68,19 @@ def test_top_takes_the_earlier_of_equal_values(values, k):
         expected = sorted(range(len(row)), key=lambda i: (-row[i], i))[:k]
         assert row_places == expected
         assert row_values == [row[i] for i in expected]
+
+
+@pytest.mark.parametrize("n_values", [2000, 2048, 2085, 8000])
+@pytest.mark.parametrize("n_levels", [3, 40, 100_000])
+def test_top_of_long_rows_is_found_by_blocks(n_values: int, n_levels: int) -> None:
+    """Few levels make many equal values; the last place, which is in no whole block, has the largest of a row."""
+    torch.manual_seed(n_values)
+    values_NV = torch.randint(n_levels, (30, n_values)).float()
+    values_NV[0, -1] = n_levels
+    values_NV[1] = -math.inf
+    values_NV[2, 7:] = -math.inf
+    for k in (1, 5, 9):
+        found, places = top(values_NV, k)
+        expected, at = values_NV.sort(dim=1, descending=True, stable=True)
+        assert torch.equal(found, expected[:, :k])
+        assert torch.equal(places, at[:, :k])
