@@ -39,7 +39,7 @@ def _topk(values_NV: Tensor, k: int) -> tuple[Tensor, Tensor]:
     if n_blocks < _FEWEST_BLOCKS * k:
         return values_NV.topk(k, dim=1)
     n_whole = n_blocks * _BLOCK
-    most_NB = values_NV[:, :n_whole].unflatten(1, (n_blocks, _BLOCK)).amax(dim=2)
+    most_NB = values_NV[:, :n_whole].reshape(len(values_NV), n_blocks, _BLOCK).amax(dim=2)
     starts_NK1 = most_NB.topk(k, dim=1).indices[:, :, None] * _BLOCK
     inside = torch.arange(_BLOCK, device=values_NV.device)
     rest = torch.arange(n_whole, values_NV.shape[1], device=values_NV.device)
