@@ -104,8 +104,9 @@ def tokens_per_s(config: Config, pairs: EncodedPairs, device: torch.device) -> f
     model = Transformer(config.model).to(device)
     train = config.train
     settings = TrainConfig(
-        optimizer=train.optimizer, accumulate=train.accumulate, precision=train.precision, seed=train.seed
-    )
+        optimizer=train.optimizer, accumulate=train.accumulate, precision=train.precision, seed=train.seed,
+        r_drop=train.r_drop,
+    )  # fmt: skip
     batches, optimizer = _some_batches(config.batches, pairs, train.seed), make_optimizer(model, settings)
     stream = updates(model, batches, optimizer, lambda step: 1e-4, settings, pad_id=config.model.pad_id)
     next(stream)  # the first is slow

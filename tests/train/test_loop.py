@@ -62,6 +62,29 @@ def test_an_update_is_the_loss_per_token_and_its_gradient(tie_embeddings: bool) 
     torch.testing.assert_close(weights_of(model), before - 0.1 * gradient, rtol=0, atol=1e-13)
 
 
+def test_r_drop_without_dropout_changes_nothing() -> None:
+    """Both readings of a sentence are then the same: they agree, and their mean is the loss of one."""
+    plain, twice = make_model().double(), make_model().double()
+    (one,), (two,) = descend(plain, [batch_of(LONG)]), descend(twice, [batch_of(LONG)], r_drop=5.0)
+    assert two.loss == pytest.approx(one.loss, rel=1e-13)
+    assert two.n_tgt_tokens == one.n_tgt_tokens
+    torch.testing.assert_close(weights_of(twice), weights_of(plain), rtol=0, atol=1e-13)
+
+
+def test_r_drop_brings_two_readings_together() -> None:
+    """After the same updates, predictions depend less on what is dropped. Two models, one with a bound on it."""
+    apart = []
+    for r_drop in (0.0, 20.0):
+        model = make_model(dropout=0.3)
+        optimizer = make_optimizer(model, TrainConfig())
+        settings = TrainConfig(r_drop=r_drop)
+        list(updates(model, [batch_of(LONG)] * 30, optimizer, lambda _: 3e-3, settings, pad_id=PAD))
+        with torch.no_grad():
+            one, two = (model(batch_of(LONG).src_BS, batch_of(LONG).tgt_in_BT).log_softmax(-1) for _ in range(2))
+        apart.append(F.kl_div(one, two, log_target=True, reduction="sum").item())
+    assert apart[1] < apart[0] / 2
+
+
 def test_gradients_do_not_leak_into_the_next_update() -> None:
     batches = [batch_of(SHORT), batch_of(LONG)]
     model, fresh = make_model().double(), make_model().double()

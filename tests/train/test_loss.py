@@ -165,3 +165,31 @@ def test_products_of_bfloat16(hidden_dtype: torch.dtype) -> None:
     assert [gradient.dtype for gradient in gradients] == [hidden_dtype, torch.float32]
     for one, two in zip(gradients, exact, strict=True):
         assert F.cosine_similarity(one.float().flatten(), two.flatten(), dim=0) > 0.999
+
+
+@pytest.mark.parametrize("values_per_chunk", [2_000_000, 2 * 7, 3 * 7, 1])
+def test_r_drop_is_the_divergence_in_both_directions(monkeypatch: pytest.MonkeyPatch, values_per_chunk: int) -> None:
+    """Liang et al. 2021: cross-entropy of both, and α / 2 times KL one way and the other; with torch's own parts."""
+    monkeypatch.setattr(loss_module, "_VALUES_PER_CHUNK", values_per_chunk)
+    hidden, weight, tgt_out = make_case(10)
+    tgt_out = tgt_out[:5].repeat_interleave(2)
+    found = smoothed_cross_entropy(hidden, weight, tgt_out, label_smoothing=0.1, r_drop=3.0)
+    one, two = ((hidden @ weight.T)[first::2].log_softmax(-1) for first in (0, 1))
+    divergence = F.kl_div(one, two, log_target=True, reduction="sum") + F.kl_div(
+        two, one, log_target=True, reduction="sum"
+    )
+    expected = plain(hidden, weight, tgt_out, 0.1) + 1.5 * divergence
+    torch.testing.assert_close(found, expected, rtol=1e-12, atol=1e-12)
+    gradients = torch.autograd.grad(found, (hidden, weight))
+    for mine, torchs in zip(gradients, torch.autograd.grad(expected, (hidden, weight)), strict=True):
+        torch.testing.assert_close(mine, torchs, rtol=1e-12, atol=1e-12)
+
+
+def test_r_drop_with_huge_logits() -> None:
+    """Probabilities of zero have no logarithm; the divergence is made of logits, which have one."""
+    hidden = torch.tensor([[1e3, -1e3, 0.0], [-1e3, 1e3, 0.0]], requires_grad=True)
+    weight = torch.eye(3, requires_grad=True)
+    loss = smoothed_cross_entropy(hidden, weight, torch.tensor([1, 1]), label_smoothing=0.0, r_drop=2.0)
+    assert loss.item() == pytest.approx(2e3 + 2 * 2e3, rel=1e-6)
+    for gradient in torch.autograd.grad(loss, (hidden, weight)):
+        assert gradient.isfinite().all()

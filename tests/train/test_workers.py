@@ -79,6 +79,7 @@ def train(n_threads: int, n_batches: int, model: dict[str, Any], **settings: Any
         (2, 7, {"tie_embeddings": False, "norm": "pre", "positions": "learned"}, {"accumulate": 3, "clip_norm": 0.5}),
         (2, 5, {}, {"accumulate": 2, "precision": "bfloat16"}),  # the last group is half a group
         (2, 6, {}, {"accumulate": 2, "optimizer": "muon"}),
+        (2, 6, {}, {"accumulate": 2, "r_drop": 5.0}),
         (2, 6, {"d_model": 160, "d_ff": 480}, {"accumulate": 2, "optimizer": "muon", "precision": "bfloat16"}),
         (3, 7, {"activation": "swiglu"}, {"accumulate": 4, "dtype": torch.float64}),
     ],

@@ -25,6 +25,7 @@ class TrainConfig:
     budget_s: float | None = None  # seconds for everything; settings not given are then chosen, the steps among them
     pace: list[list[float]] | None = None  # how a run under a budget went: (step, share of the way) where it changed
     label_smoothing: float = 0.1  # eps_ls: share of the label spread over the vocabulary
+    r_drop: float = 0.0  # how much predictions after different dropout should agree; each sentence is then read twice
     optimizer: OptimizerName = "adam"  # "muon" learns more from each update of some thousand tokens, and costs more
     schedule: Schedule = "paper"  # "linear" falls to zero at the last step instead of by the inverse square root
     lr: float | None = None  # the peak, reached after the warm-up; the paper's is (d_model * warmup_steps)^-0.5
@@ -77,6 +78,8 @@ class TrainConfig:
             raise ConfigError(
                 f"train.label_smoothing={self.label_smoothing} is not between 0 and 1", hint="the paper uses 0.1"
             )
+        if not 0 <= self.r_drop < math.inf:
+            raise ConfigError(f"train.r_drop={self.r_drop} is not a number from 0 up", hint="5 suits a small text; 0 is without")
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"train.seed={self.seed} is not a seed", hint="give a whole number from 0 up")
         if self.average > self.keep:

@@ -25,13 +25,21 @@ def add_gradient(
     if not model.training:
         model.train()
     seed_dropout(model, int(np.random.SeedSequence([config.seed, step, number]).generate_state(1, np.uint64)[0]))
+    # R-Drop wants each sentence twice, dropped differently, and the two rows of a token side by side.
+    n_times = 2 if config.r_drop else 1
     is_word_BT = batch.tgt_out_BT != pad_id
     with torch.autocast(is_word_BT.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
-        loss_sum = smoothed_cross_entropy(
-            model.hidden(batch.src_BS, batch.tgt_in_BT)[is_word_BT],
-            model.output_weight_VD,
-            batch.tgt_out_BT[is_word_BT],
-            label_smoothing=config.label_smoothing,
+        hidden_BTD = model.hidden(batch.src_BS.repeat(n_times, 1), batch.tgt_in_BT.repeat(n_times, 1))
+        hidden_ND = torch.stack([half[is_word_BT] for half in hidden_BTD.chunk(n_times)], dim=1).flatten(0, 1)
+        loss_sum = (
+            smoothed_cross_entropy(
+                hidden_ND,
+                model.output_weight_VD,
+                batch.tgt_out_BT[is_word_BT].repeat_interleave(n_times),
+                label_smoothing=config.label_smoothing,
+                r_drop=config.r_drop,
+            )
+            / n_times
         )
     torch.autograd.backward(loss_sum / n_tokens)
     return loss_sum.item()
