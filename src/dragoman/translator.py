@@ -21,7 +21,7 @@ from dragoman.engines.stream import in_windows
 from dragoman.errors import ConfigError, ModelError
 from dragoman.score.likelihood import mean_loss
 from dragoman.search.step import Constraints, Hypothesis, Sampling, SearchConfig
-from dragoman.text.glossary import Glossary, untouched
+from dragoman.text.glossary import Glossary, Term, most_changed_words, untouched
 from dragoman.text.split import split_long
 from dragoman.tokens.subwords import Subwords
 
@@ -131,11 +131,12 @@ class Translator:
         )
         if glossary is not None or unk_copy:
             again = partial(
-                self.translate, beam=beam, length_penalty=length_penalty, no_repeat_ngram=no_repeat_ngram,
-                alignments=alignments, token_log_probs=token_log_probs, batch_tokens=batch_tokens,
+                self.translate, beam=beam, length_penalty=length_penalty, nbest=search.beam,
+                no_repeat_ngram=no_repeat_ngram, alignments=alignments, token_log_probs=token_log_probs,
+                batch_tokens=batch_tokens,
             )  # fmt: skip
             found = [
-                _with_terms(text, beginning, one, glossary, unk_copy, again)
+                self._with_terms(text, beginning, one, glossary, unk_copy, again)
                 for text, beginning, one in zip(texts, begun, found, strict=True)
             ]
         rest = iter(found)
@@ -257,6 +258,45 @@ class Translator:
             found[i][k] = replace(found[i][k], token_log_probs=log_probs)
         return found
 
+    def _with_terms(
+        self,
+        src: str,
+        begun: str,
+        best: Translation,
+        glossary: Glossary | None,
+        unk_copy: bool,
+        translate: Callable[..., list[Translation]],
+    ) -> Translation:
+        """The translation with the terms that its source asks for, and the account of them."""
+        terms = [*(glossary.terms_in(src) if glossary is not None else ()), *(untouched(src) if unk_copy else ())]
+        if not terms:
+            return best
+
+        def search(beginnings: list[str]) -> list[Translation]:
+            kept = [text for text in beginnings if text.startswith(begun)]
+            found = translate([src] * len(kept), prefix=kept)
+            return [each for one in found for each in (replace(one, alternatives=()), *one.alternatives)]
+
+        def places(text: str, term: Term) -> list[tuple[int, int]]:
+            return self._translated_by(src, term.left_out(src), text)
+
+        final = insist(best, terms, search, places)
+        final = replace(final, text=final.text.rstrip())
+        account = tuple((term.src, term.met(final.text), term.met(best.text) is not None) for term in terms)
+        return replace(final, terms=account)
+
+    def _translated_by(self, src: str, src_without: str, tgt: str) -> list[tuple[int, int]]:
+        """From which character to which a translation may have the words for what the second source lacks.
+
+        Those are the words that become much less likely: no attention is looked at, so that every engine will do.
+        """
+        src_ids, tgt_ids = [self.subwords.encode(text) for text in (src, src_without)], self.subwords.encode(tgt)
+        if not (src_ids[1] and tgt_ids):
+            return []
+        with_it, without = self.engine.token_log_probs(src_ids, [tgt_ids] * 2, batch_tokens=BATCH_TOKENS)
+        ends = [len(self.subwords.decode(tgt_ids[: i + 1])) for i in range(len(tgt_ids))]
+        return most_changed_words(tgt, [(end, a - b) for end, a, b in zip(ends, with_it, without, strict=False)])
+
     def _translation(
         self, src_ids: list[int], hypothesis: Hypothesis, limit: int, with_alignment: bool, with_numbers: bool
     ) -> Translation:
@@ -329,29 +369,6 @@ def _load_subwords(models: Sequence[tuple[Path, Config]]) -> Subwords:
                 hint="train the second with --init, or from the same subwords",
             )
     return loaded[0]
-
-
-def _with_terms(
-    src: str,
-    begun: str,
-    best: Translation,
-    glossary: Glossary | None,
-    unk_copy: bool,
-    translate: Callable[..., list[Translation]],
-) -> Translation:
-    """The translation with the terms that its source asks for, and the account of them."""
-    terms = [*(glossary.terms_in(src) if glossary is not None else ()), *(untouched(src) if unk_copy else ())]
-    if not terms:
-        return best
-
-    def search(beginnings: list[str]) -> list[Translation]:
-        kept = [text for text in beginnings if text.startswith(begun)]
-        return translate([src] * len(kept), prefix=kept)
-
-    final = insist(best, terms, search)
-    final = replace(final, text=final.text.rstrip())
-    account = tuple((term.src, term.met(final.text), term.met(best.text) is not None) for term in terms)
-    return replace(final, terms=account)
 
 
 def _joined(pieces: list[str], translations: list[Translation]) -> Translation:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import DataError
-from dragoman.text.glossary import Glossary, Term, all_met, untouched, word_starts
+from dragoman.text.glossary import Glossary, Term, all_met, most_changed_words, untouched, word_starts
 
 
 def test_reading(tmp_path: Path) -> None:
@@ -50,3 +50,20 @@ def test_what_is_left_untouched() -> None:
 def test_where_words_begin() -> None:
     assert word_starts("ein Hund.") == [0, 4, 9]
     assert word_starts("") == [0]
+
+
+def test_a_source_without_a_term() -> None:
+    assert Term("hot dog", ("Wurst",)).left_out("A Hot Dog, two hot dogs.") == "A , two hot dogs."
+    assert Term("dog", ("Hund",)).left_out("dog") == ""
+
+
+def test_the_words_that_change_most() -> None:
+    """Bits of words add up, marks around a word are not a part of it, and words beside the first may go with it."""
+    text = "Ein (brauner) Hund läuft."
+    bits = [(3, 0.1), (5, 0.0), (8, 0.4), (12, 0.4), (13, 0.0), (18, 3.0), (23, 0.2), (24, 0.0), (25, 9.0)]
+    assert most_changed_words(text, bits) == [(14, 18)]
+    assert text[14:18] == "Hund"
+    bits[2] = (8, 1.2)  # half as much as "Hund", together with the rest of its word
+    assert most_changed_words(text, bits) == [(5, 12), (14, 18), (5, 18)]
+    assert most_changed_words(text, [(25, 0.0)]) == []
+    assert most_changed_words("...", [(3, 1.0)]) == []

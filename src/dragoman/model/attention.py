@@ -137,4 +137,4 @@ class MultiHeadAttention(nn.Module):
             outputs = torch.split(F.linear(x_BSD, weight, bias), [layer.out_features for layer in layers], dim=-1)
         else:
             outputs = tuple(layer(x_BSD) for layer in layers)
-        return [output.view(*output.shape[:2], self.n_heads, -1).transpose(1, 2) for output in outputs]
+        return [output.view(*output.shape[:2], self.n_heads, -1).transpose(1, 2).contiguous() for output in outputs]

@@ -26,7 +26,7 @@ class FeedForward(nn.Module):
     def forward(self, x_BTD: Tensor) -> Tensor:
         inner_BTF = self.inner(x_BTD)
         if self.activation == "relu":
-            inner_BTF = F.relu(inner_BTF)
+            inner_BTF = F.relu(inner_BTF, inplace=True)
         elif self.activation == "gelu":
             inner_BTF = F.gelu(inner_BTF)
         else:

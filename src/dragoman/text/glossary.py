@@ -16,6 +16,8 @@ _UNTOUCHED = re.compile(
       | \{\{.*?\}\} | \$?\{\w*\} | %\(\w+\)[sdf] | %\d*\$?[sdf]\b | \d(?:[\d.,:/]*\d)?""",
     re.VERBOSE,
 )
+_WORD = re.compile(r"\w(?:\S*\w)?")
+_LIKE = 0.5  # of the change of the word that changes most, for a word beside it to go with it
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,10 @@ class Term:
     def is_in(self, src: str) -> bool:
         """Whether a source has the term, as whole words; whether letters are capital does not matter."""
         return _has(src, self.src)
+
+    def left_out(self, src: str) -> str:
+        """A source without the term."""
+        return " ".join(_pattern(self.src).sub(" ", src).split())
 
     def met(self, tgt: str) -> str | None:
         """The form that a target has; None if it has none."""
@@ -75,15 +81,41 @@ def untouched(src: str) -> list[Term]:
 
 def _has(text: str, words: str) -> bool:
     """Whether the words stand in the text, not as parts of others."""
+    return _pattern(words).search(text) is not None
+
+
+def _pattern(words: str) -> re.Pattern[str]:
     # Where a term begins or ends with a letter, none may stand beside it.
     before = r"(?<!\w)" if re.match(r"\w", words) else ""
     after = r"(?!\w)" if re.search(r"\w$", words) else ""
-    return re.search(before + re.escape(words) + after, text, re.IGNORECASE) is not None
+    return re.compile(before + re.escape(words) + after, re.IGNORECASE)
 
 
 def word_starts(text: str) -> list[int]:
     """The places where a word begins, and the end of the text."""
     return [*(match.start() for match in re.finditer(r"(?<!\S)\S", text)), len(text)]
+
+
+def most_changed_words(text: str, changes: Sequence[tuple[int, float]]) -> list[tuple[int, int]]:
+    """From which character to which a word stands that changes most, or its like beside it; at last all of them.
+
+    `changes` are where each bit of the text ends, and how much it changes.
+    """
+    spans = [match.span() for match in _WORD.finditer(text)]
+    sums, start = [0.0] * len(spans), 0
+    for end, change in changes:
+        for i, (first, last) in enumerate(spans):
+            if first < end and start < last:
+                sums[i] += change
+        start = end
+    if max(sums, default=0.0) <= 0:
+        return []
+    most = first = last = sums.index(max(sums))
+    while first > 0 and sums[first - 1] >= _LIKE * sums[most]:
+        first -= 1
+    while last + 1 < len(spans) and sums[last + 1] >= _LIKE * sums[most]:
+        last += 1
+    return [*dict.fromkeys([*spans[first : last + 1], (spans[first][0], spans[last][1])])]
 
 
 def all_met(terms: Sequence[Term], tgt: str) -> bool:

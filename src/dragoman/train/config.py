@@ -79,7 +79,9 @@ class TrainConfig:
                 f"train.label_smoothing={self.label_smoothing} is not between 0 and 1", hint="the paper uses 0.1"
             )
         if not 0 <= self.r_drop < math.inf:
-            raise ConfigError(f"train.r_drop={self.r_drop} is not a number from 0 up", hint="5 suits a small text; 0 is without")
+            raise ConfigError(
+                f"train.r_drop={self.r_drop} is not a number from 0 up", hint="3 to 5 suit a small text; 0 is without"
+            )
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"train.seed={self.seed} is not a seed", hint="give a whole number from 0 up")
         if self.average > self.keep:

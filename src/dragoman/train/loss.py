@@ -22,8 +22,8 @@ def smoothed_cross_entropy(
     JoeyNMT and OpenNMT-py over V − 2 (neither the true entry nor padding). A caller leaves padding out, and divides
     by the number of target tokens of the whole update, once.
 
-    With `r_drop` = α, rows 2i and 2i + 1 are the same token after different dropout, and α / 2 times their divergence in
-    both directions, KL(p₂ᵢ ‖ p₂ᵢ₊₁) + KL(p₂ᵢ₊₁ ‖ p₂ᵢ), is added (Liang et al. 2021).
+    With `r_drop` = α, rows 2i and 2i + 1 are the same token after different dropout, and α / 2 times their divergence
+    in both directions, KL(p₂ᵢ ‖ p₂ᵢ₊₁) + KL(p₂ᵢ₊₁ ‖ p₂ᵢ), is added (Liang et al. 2021).
     """
     loss = _ProjectedLoss.apply(hidden_ND, weight_VD, tgt_out_N, label_smoothing, r_drop)  # type: ignore[no-untyped-call]
     return cast("Tensor", loss)
