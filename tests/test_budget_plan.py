@@ -62,6 +62,13 @@ def test_the_steps_fill_the_time(pairs: EncodedPairs) -> None:
     assert config.train.steps == pytest.approx(n_tokens / (4000 / n_batches), abs=1)
 
 
+def test_a_text_that_would_be_seen_very_often_is_read_twice_each_time(pairs: EncodedPairs) -> None:
+    """R-Drop, from 45 passes on: 13,000 tokens a second, 4000 target tokens, and 0.96 of the time."""
+    found = [plan(pairs, seconds)[0].train.r_drop for seconds in (10, 14.3, 14.5, 500)]
+    assert found == [0.0, 0.0, 3.0, 3.0]
+    assert plan(pairs, 500, **{"train.r_drop": 0.0})[0].train.r_drop == 0.0
+
+
 def test_what_was_given_stays(pairs: EncodedPairs) -> None:
     given = {"model.d_model": 64, "model.dropout": 0.25, "train.lr": 0.01, "batches.tokens": 1000, "train.average": 2}
     config, reasons = plan(pairs, 500, **given)
