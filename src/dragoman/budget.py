@@ -28,7 +28,8 @@ from dragoman.train.optim import make_optimizer
 SHAPES = ((160, 480, 4, 3), (224, 672, 4, 3), (320, 1280, 8, 4), (512, 2048, 8, 6))
 _TOKENS_PER_WEIGHT = 1.5  # a larger shape pays once training shows it this many target tokens for each weight
 _WEIGHTS_PER_TOKEN = 6  # a larger shape has more weights for each target token of the text than it can learn well
-_MANY_PASSES = 45  # over the text: from here on it is better not to learn it by heart
+_MANY_PASSES = 45  # over the text: from here on R-Drop makes more of half as many
+_VERY_MANY_PASSES = 90  # with R-Drop: from here on more has to be dropped
 _MANY_CHARS = 25_000_000  # of both sides together: beyond, 8000 subwords; below, 4000
 _SHORT_S = 120  # a budget below this has smaller updates, to have more of them
 _PROBE_S = 0.5  # how long each shape is tried on this machine
@@ -193,7 +194,7 @@ def _choose_r_drop(epochs: float) -> list[Choice]:
 
 
 def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int, n_valid_tokens: int) -> Iterator[Choice]:
-    dropout = 0.0 if epochs < 3 else 0.1 if epochs < 15 else 0.2 if epochs < _MANY_PASSES else 0.3
+    dropout = 0.0 if epochs < 3 else 0.1 if epochs < 15 else 0.2 if epochs < _VERY_MANY_PASSES else 0.3
     yield Choice("model.dropout", dropout, f"there is time for {epochs:.1f} passes over the text")
     yield Choice("train.schedule", "linear", "lands at zero when the time is up")
     peak = 0.012 if config.train.optimizer == "muon" else 0.003
@@ -208,7 +209,7 @@ def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int, n_val
     )
     yield Choice("train.save_every", max(1, steps // 20), "a kill costs a twentieth of the time at most")
     yield Choice("train.keep", 2, "enough to go on from")
-    yield Choice("tokens.dropout", 0.1 if epochs >= _MANY_PASSES else 0.0, f"there is time for {epochs:.1f} passes over the text")
+    yield Choice("tokens.dropout", 0.1 if epochs >= _VERY_MANY_PASSES else 0.0, f"there is time for {epochs:.1f} passes over the text")
     yield Choice("train.average", 1, "the rate has fallen to zero: the last weights are an average already")
     yield Choice("train.log_every", max(1, steps // 100), "a hundred lines of metrics.jsonl")
 
