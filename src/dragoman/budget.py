@@ -209,7 +209,11 @@ def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int, n_val
     )
     yield Choice("train.save_every", max(1, steps // 20), "a kill costs a twentieth of the time at most")
     yield Choice("train.keep", 2, "enough to go on from")
-    yield Choice("tokens.dropout", 0.1 if epochs >= _VERY_MANY_PASSES else 0.0, f"there is time for {epochs:.1f} passes over the text")
+    yield Choice(
+        "tokens.dropout",
+        0.1 if epochs >= _VERY_MANY_PASSES else 0.0,
+        f"there is time for {epochs:.1f} passes over the text",
+    )
     yield Choice("train.average", 1, "the rate has fallen to zero: the last weights are an average already")
     yield Choice("train.log_every", max(1, steps // 100), "a hundred lines of metrics.jsonl")
 
