@@ -24,6 +24,7 @@ from dragoman.search.step import Constraints, Hypothesis, Sampling, SearchConfig
 from dragoman.text.glossary import Glossary, Term, most_changed_words, untouched
 from dragoman.text.split import split_long
 from dragoman.tokens.subwords import Subwords
+from dragoman.tokens.words import aligned_words, word_numbers
 
 BATCH_TOKENS = 2048  # padded source tokens translated together; beams multiply it
 WINDOW = 4096  # lines sorted by length together when there are many
@@ -391,23 +392,3 @@ def _joined(pieces: list[str], translations: list[Translation]) -> Translation:
         is_cut=any(one.is_cut for one in translations),
         terms=tuple(term for one in translations for term in one.terms),
     )
-
-
-def aligned_words(cross_TS: np.ndarray, src_words: Sequence[int], tgt_words: Sequence[int]) -> list[int]:
-    """For each target word the source word that its tokens looked at most; `…_words` are the numbers of the words."""
-    if not src_words or not tgt_words:
-        return []
-    mass = np.zeros((tgt_words[-1] + 1, src_words[-1] + 1))
-    np.add.at(mass, (np.array(tgt_words)[:, None], np.array(src_words)[None, :]), cross_TS)
-    return [int(row.argmax()) for row in mass]
-
-
-def word_numbers(pieces: Sequence[str]) -> list[int]:
-    """The number of the word each piece belongs to, words being divided by spaces."""
-    words, word, is_open = [], 0, False
-    for piece in pieces:
-        if piece.startswith("▁") and is_open:
-            word, is_open = word + 1, False
-        words.append(word)
-        is_open = is_open or piece.strip("▁") != ""  # spaces alone begin no word
-    return words

@@ -19,7 +19,8 @@ from dragoman.explain.heads import KINDS, Kind, heads_of, parse_heads, torch_mod
 from dragoman.explain.steps import Row, forced, searched
 from dragoman.search.step import Hypothesis
 from dragoman.tokens.subwords import EOS_ID
-from dragoman.translator import Translator, aligned_words, word_numbers
+from dragoman.tokens.words import aligned_words, word_numbers
+from dragoman.translator import Translator
 
 MAX_TOKENS = 100  # of a text: the matrices grow with the square, and nobody reads larger ones
 _DECIMALS = 7  # of weights; rows still sum to one within 1e-5

@@ -1,6 +1,6 @@
 """The gradient of one batch: forward, loss, backward."""
 
-# Letters: B batch, T target length.
+# Letters: B batch, T target length, N target tokens, D d_model; 2 stands for one or two readings.
 
 from __future__ import annotations
 
@@ -30,10 +30,10 @@ def add_gradient(
     is_word_BT = batch.tgt_out_BT != pad_id
     with torch.autocast(is_word_BT.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
         hidden_BTD = model.hidden(batch.src_BS.repeat(n_times, 1), batch.tgt_in_BT.repeat(n_times, 1))
-        hidden_ND = torch.stack([half[is_word_BT] for half in hidden_BTD.chunk(n_times)], dim=1).flatten(0, 1)
+        hidden_2ND = hidden_BTD[is_word_BT.repeat(n_times, 1)].view(n_times, -1, hidden_BTD.shape[-1])
         loss_sum = (
             smoothed_cross_entropy(
-                hidden_ND,
+                hidden_2ND.transpose(0, 1).flatten(0, 1),
                 model.output_weight_VD,
                 batch.tgt_out_BT[is_word_BT].repeat_interleave(n_times),
                 label_smoothing=config.label_smoothing,
