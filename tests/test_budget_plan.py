@@ -100,3 +100,24 @@ def test_a_larger_text_gets_a_larger_vocabulary() -> None:
     sizes = [choose_vocabulary(Config(), (), n_chars)[0].tokens.vocab_size for n_chars in (10**6, 10**9)]
     assert sizes == [4000, 8000]
     assert choose_vocabulary(Config(), {"tokens.vocab_size"}, 10**9)[0].tokens.vocab_size == Config().tokens.vocab_size
+
+
+def test_bfloat16_is_tried_only_where_the_processor_has_it(
+    pairs: EncodedPairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def probe(config: Config) -> float:
+        tried.append(config.train.precision)
+        return 3000.0 if config.train.precision == "bfloat16" else 1000.0
+
+    found = {}
+    for is_there in (True, False):
+        tried.clear()
+        monkeypatch.setattr("dragoman.budget.has_bfloat16", lambda is_there=is_there: is_there)
+        config = make_config({"model": {"vocab_size": 4000}})
+        config, choices = choose_training(config, set(), pairs, device=CPU, left_s=100, n_valid=2000, probe=probe)
+        found[config.train.precision] = next(one.reason for one in choices if one.setting == "train.precision")
+        assert ("bfloat16" in tried) == is_there
+    assert "3.00 times as fast" in found["bfloat16"]
+    assert "no products of bfloat16" in found["float32"]

@@ -79,9 +79,11 @@ def choose_training(
     n_workers = min(n_workers, config.train.accumulate)
     speed_up = 1 + (n_workers - 1) * _PARALLEL
 
-    smallest, _ = _chosen(config, given, _shape_choices(*SHAPES[0]))
-    config, chosen = _chosen(config, given, [_choose_precision(smallest, probe)])
-    choices += chosen
+    if "train.precision" not in given:
+        smallest, _ = _chosen(config, given, _shape_choices(*SHAPES[0]))
+        is_there = device.type != "cpu" or has_bfloat16()
+        config, chosen = _chosen(config, given, [_choose_precision(smallest, probe, has_bfloat16=is_there)])
+        choices += chosen
     shape = _choose_shape(config, given, n_tgt, lambda trial: probe(trial) * speed_up * train_s)
     config, chosen = _chosen(config, given, shape)
     choices += chosen
@@ -122,6 +124,20 @@ def tokens_per_s(config: Config, pairs: EncodedPairs, device: torch.device) -> f
     return n_tokens / elapsed
 
 
+def has_bfloat16() -> bool:
+    """Whether the processor has products of bfloat16: else one takes tens of times as long as one of float32."""
+
+    def least_s(dtype: torch.dtype) -> float:
+        x, weight, times = torch.ones(512, 128, dtype=dtype), torch.ones(128, 128, dtype=dtype), []
+        for _ in range(5):
+            began = time.perf_counter()
+            x @ weight
+            times.append(time.perf_counter() - began)
+        return min(times)
+
+    return least_s(torch.bfloat16) < 3 * least_s(torch.float32)
+
+
 def _some_batches(config: BatchesConfig, pairs: EncodedPairs, seed: int) -> Iterator[Any]:
     epoch = 0
     while True:
@@ -144,7 +160,9 @@ def _batch_choices(n_workers: int, device: torch.device, left_s: float) -> Itera
     yield Choice("model.norm", "pre", "trains safely after a short warm-up")
 
 
-def _choose_precision(config: Config, probe: Callable[[Config], float]) -> Choice:
+def _choose_precision(config: Config, probe: Callable[[Config], float], *, has_bfloat16: bool) -> Choice:
+    if not has_bfloat16:  # a single update would take longer than all the rest of the plan
+        return Choice("train.precision", "float32", "this processor has no products of bfloat16")
     plain, brief = (
         probe(replace(config, train=replace(config.train, precision=precision)))
         for precision in ("float32", "bfloat16")

@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from dragoman.checkpoint.ct2 import write_ct2
+from dragoman.engines.processor import byte_levels
 from dragoman.errors import ModelError
 from dragoman.model.config import ModelConfig
 from dragoman.model.transformer import Transformer
@@ -47,7 +48,7 @@ def make_model(**changes: Any) -> Transformer:
 def convert(model: Transformer, folder: Path, precision: str = "float32") -> ctranslate2.Translator:
     folder.mkdir()
     weights = {name: value.numpy() for name, value in model.state_dict().items()}
-    write_ct2(folder, model.config, weights, PIECES, precision)  # type: ignore[arg-type]
+    write_ct2(folder, model.config, weights, PIECES, byte_levels() if precision == "int8" else None)
     return ctranslate2.Translator(str(folder), compute_type=precision, intra_threads=1)
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from small_run import Corpus
 
-from dragoman.engines.ct2_engine import use_widest_vectors
+from dragoman.engines.processor import has_avx512
 from dragoman.errors import ConfigError
 from dragoman.text.glossary import Glossary, Term
 from dragoman.translator import Translation, Translator, load
@@ -226,38 +226,32 @@ def test_without_torch(folder: Path, corpus: Corpus, tmp_path: Path) -> None:
     assert "dragoman[train]" in refused
 
 
-@pytest.mark.parametrize(
-    ("cpuinfo", "told", "found"),
-    [
-        ("model name: X\nflags\t\t: fpu avx2 avx512f avx512cd avx512bw avx512dq avx512vl\n", None, "AVX512"),
-        ("flags\t\t: fpu avx2 avx512f avx512cd avx512bw avx512dq avx512vl\n", "AVX2", "AVX2"),
-        ("flags\t\t: fpu avx2 avx512f avx512cd\n", None, None),
-        ("Features\t: fp asimd\n", None, None),
-        (None, None, None),
-    ],
-)
-def test_the_widest_vectors_are_used_unless_told_otherwise(
-    cpuinfo: str | None, told: str | None, found: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("CT2_FORCE_CPU_ISA", told or "")
-    if told is None:
-        monkeypatch.delenv("CT2_FORCE_CPU_ISA")
-    if cpuinfo is not None:
-        (tmp_path / "cpuinfo").write_text(cpuinfo)
-    use_widest_vectors(tmp_path / "cpuinfo")
-    assert os.environ.get("CT2_FORCE_CPU_ISA") == found
-
-
-def test_ctranslate2_is_told_of_them_in_time(run: Path) -> None:
+@pytest.mark.parametrize("told", [None, "GENERIC"])
+def test_ctranslate2_uses_the_widest_vectors_unless_told_otherwise(run: Path, told: str | None) -> None:
     """By its own account, in a process of its own."""
-    if "avx512vl" not in Path("/proc/cpuinfo").read_text():
-        pytest.skip("this processor has no AVX-512")
     environment = {name: value for name, value in os.environ.items() if name != "CT2_FORCE_CPU_ISA"}
+    if told is not None:
+        environment["CT2_FORCE_CPU_ISA"] = told
+    elif not has_avx512():
+        pytest.skip("this processor has no AVX-512")
     code = f"import dragoman; dragoman.load({str(run)!r}, engine='ct2')"
     done = subprocess.run(
         [sys.executable, "-c", code], env={**environment, "CT2_VERBOSE": "1"}, capture_output=True, text=True
     )
-    assert "Selected ISA: AVX512" in done.stderr
+    assert f"Selected ISA: {told or 'AVX512'}" in done.stderr
+
+
+def test_files_made_for_another_processor_are_made_anew(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With weights that overflow on this one, a folder that came from elsewhere would translate badly."""
+    copy = shutil.copytree(folder, tmp_path / "run", ignore=shutil.ignore_patterns("ct2", "checkpoints"))
+    sizes = {}
+    for levels in (127, 63):
+        monkeypatch.setattr("dragoman.engines.ct2_engine.byte_levels", lambda levels=levels: levels)
+        load(copy, engine="ct2", precision="int8")
+        sizes[levels] = (copy / "ct2" / "int8" / "model.bin").read_bytes()
+    assert sizes[127] != sizes[63]
 
 
 def test_choices_that_there_are_not(folder: Path) -> None:

@@ -3,52 +3,52 @@
 Our order of the sinusoids is another than CTranslate2's own, so that the table of positions goes into the file.
 """
 
-# Letters: T length, D d_model.
+# Letters: T length, D d_model, O outputs, I inputs.
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from dragoman.errors import ModelError
 from dragoman.model.config import ModelConfig
 
-Precision = Literal["float32", "int8"]
 Weights = Mapping[str, np.ndarray]
 
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swiglu": "SWISH"}
+_LEAST = 1e-10  # in place of the largest weight of a row of zeros
 _MOST_POSITIONS = 2048  # longer sentences are beyond this engine, unless learned positions end earlier
 
 
-def write_ct2(folder: Path, config: ModelConfig, weights: Weights, pieces: Sequence[str], precision: Precision) -> None:
+def write_ct2(folder: Path, config: ModelConfig, weights: Weights, pieces: Sequence[str], levels: int | None) -> None:
     """Fills the folder with the files of a CTranslate2 model that gives the same answers as ours.
 
-    `pieces` are the subwords by id. With int8, matrices are of one byte a weight, with a scale for every row.
+    `pieces` are the subwords by id. With `levels`, matrices are of one byte a weight, so many steps on each side of
+    zero, with a scale for every row: int8. Without, everything is float32.
     """
     from ctranslate2 import specs
 
     _check(config)
-    weights = {name: value.copy() for name, value in weights.items()}  # quantizing works in place
     spec = specs.TransformerSpec(
         specs.TransformerEncoderSpec(config.n_encoder_layers, **_shape(config, specs)),
         specs.TransformerDecoderSpec(config.n_decoder_layers, **_shape(config, specs)),
     )
-    _fill_stack(spec.encoder, "encoder", config, weights)
-    _fill_stack(spec.decoder, "decoder", config, weights)
+    _fill_stack(spec.encoder, "encoder", config, weights, levels)
+    _fill_stack(spec.decoder, "decoder", config, weights, levels)
     tied = config.tie_embeddings
-    spec.encoder.embeddings[0].weight = weights["embedding.weight"]
-    spec.decoder.embeddings.weight = weights["embedding.weight" if tied else "tgt_embedding.weight"]
-    spec.decoder.projection.weight = weights["embedding.weight" if tied else "projection.weight"]
+    _fill_matrix(spec.encoder.embeddings[0], weights["embedding.weight"], levels)
+    _fill_matrix(spec.decoder.embeddings, weights["embedding.weight" if tied else "tgt_embedding.weight"], levels)
+    _fill_matrix(spec.decoder.projection, weights["embedding.weight" if tied else "projection.weight"], levels)
     spec.encoder.position_encodings.encodings = _positions(config, weights, "src_positions")
     spec.decoder.position_encodings.encodings = _positions(config, weights, "tgt_positions")
     spec.config.add_source_eos = True
     spec.register_source_vocabulary(list(pieces))
     spec.register_target_vocabulary(list(pieces))
     spec.validate()
-    spec.optimize(quantization=precision)
+    spec.optimize()
     spec.save(str(folder))
 
 
@@ -88,38 +88,54 @@ def _positions(config: ModelConfig, weights: Weights, name: str) -> np.ndarray:
     return table_TD.astype(np.float32)
 
 
-def _fill_stack(spec: Any, side: str, config: ModelConfig, weights: Weights) -> None:
+def _fill_stack(spec: Any, side: str, config: ModelConfig, weights: Weights, levels: int | None) -> None:
     if config.norm == "pre":
         _fill_norm(spec.layer_norm, f"{side}_norm", weights)
     for number, layer in enumerate(spec.layer):
         name = f"{side}.{number}"
-        _fill_attention(layer.self_attention, f"{name}.self", ["query", "key", "value"], [], config, weights)
+        _fill_attention(layer.self_attention, f"{name}.self", ["query", "key", "value"], [], config, weights, levels)
         if side == "decoder":
-            _fill_attention(layer.attention, f"{name}.cross", ["query"], ["key", "value"], config, weights)
+            _fill_attention(layer.attention, f"{name}.cross", ["query"], ["key", "value"], config, weights, levels)
         _fill_norm(layer.ffn.layer_norm, f"{name}.feed_forward_norm.norm", weights)
         first = "gate" if config.activation == "swiglu" else "inner"
-        _fill_linear(layer.ffn.linear_0, [f"{name}.feed_forward.{first}"], weights)
+        _fill_linear(layer.ffn.linear_0, [f"{name}.feed_forward.{first}"], weights, levels)
         if config.activation == "swiglu":
-            _fill_linear(layer.ffn.linear_0_noact, [f"{name}.feed_forward.inner"], weights)
-        _fill_linear(layer.ffn.linear_1, [f"{name}.feed_forward.outer"], weights)
+            _fill_linear(layer.ffn.linear_0_noact, [f"{name}.feed_forward.inner"], weights, levels)
+        _fill_linear(layer.ffn.linear_1, [f"{name}.feed_forward.outer"], weights, levels)
 
 
 def _fill_attention(
-    spec: Any, name: str, first: list[str], second: list[str], config: ModelConfig, weights: Weights
+    spec: Any,
+    name: str,
+    first: list[str],
+    second: list[str],
+    config: ModelConfig,
+    weights: Weights,
+    levels: int | None,
 ) -> None:
     """The projections of an attention; those of one list are one matrix in CTranslate2."""
     parts = [part for part in (first, second, ["output"]) if part]
     for linear, part in zip(spec.linear, parts, strict=True):
-        _fill_linear(linear, [f"{name}_attention.{one}" for one in part], weights)
+        _fill_linear(linear, [f"{name}_attention.{one}" for one in part], weights, levels)
     _fill_norm(spec.layer_norm, f"{name}_norm.norm", weights)
     if not config.attention_scale:
         spec.queries_scale = np.float32(1)
 
 
-def _fill_linear(spec: Any, names: list[str], weights: Weights) -> None:
-    spec.weight = np.concatenate([weights[f"{name}.weight"] for name in names])
+def _fill_linear(spec: Any, names: list[str], weights: Weights, levels: int | None) -> None:
+    _fill_matrix(spec, np.concatenate([weights[f"{name}.weight"] for name in names]), levels)
     if f"{names[0]}.bias" in weights:
         spec.bias = np.concatenate([weights[f"{name}.bias"] for name in names])
+
+
+def _fill_matrix(spec: Any, weight_OI: np.ndarray, levels: int | None) -> None:
+    """A matrix as it is, or its rows in bytes, each with the scale that takes its largest weight to the last level."""
+    if levels is None:
+        spec.weight = weight_OI
+        return
+    scale_O = levels / np.maximum(np.abs(weight_OI).max(axis=1), _LEAST)
+    spec.weight = np.rint(weight_OI * scale_O[:, None]).astype(np.int8)
+    spec.weight_scale = scale_O.astype(np.float32)
 
 
 def _fill_norm(spec: Any, name: str, weights: Weights) -> None:

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal, get_args
 
-from dragoman.checkpoint.ct2 import Precision, suits_ct2
+from dragoman.checkpoint.ct2 import suits_ct2
 from dragoman.config import Config
 from dragoman.engines.engine import Engine, OpenEngine, n_cores
 from dragoman.errors import ConfigError, MissingPartError
@@ -120,7 +120,12 @@ def _load_quick(
 
 
 def _load_ct2(
-    folder: Path, config: Config, subwords: Subwords, precision: Precision, device: str, threads: int | None
+    folder: Path,
+    config: Config,
+    subwords: Subwords,
+    precision: Literal["float32", "int8"],
+    device: str,
+    threads: int | None,
 ) -> Engine:
     try:
         import ctranslate2  # noqa: F401

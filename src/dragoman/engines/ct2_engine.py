@@ -17,13 +17,14 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from dragoman.checkpoint.ct2 import Precision, write_ct2
+from dragoman.checkpoint.ct2 import write_ct2
 from dragoman.checkpoint.folder import WEIGHTS, new_folder, open_weights, write_text
 from dragoman.checkpoint.shapes import check_shapes, weight_shapes
 from dragoman.config import Config
 from dragoman.engines.engine import Ids, n_cores
+from dragoman.engines.processor import byte_levels, has_avx512
 from dragoman.errors import ModelError
 from dragoman.model.config import ModelConfig
 from dragoman.search.step import Constraints, Hypothesis, SearchConfig, check_nbest
@@ -34,7 +35,6 @@ _STAMP = "made-from.json"
 _HASH_BLOCK = 1 << 20
 _USUAL_LENGTH = 20  # at which |Y| ** (alpha * 20 / 25) ranks as the paper's penalty does
 _SHORTEST_FIRST = -10.0  # as a penalty: of too many, those that ended first are kept; beyond, powers overflow
-_WIDEST = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}  # what its kernels for AVX-512 are built for
 _MOST_TOKENS = 512  # in a batch: with more it is slower
 _LEAST_PENALTY = 1e-6  # with 0 it would stop as soon as the best has ended, before the others of an n-best list
 
@@ -161,10 +161,11 @@ def _ranked(hypotheses: list[tuple[list[int], float]], alpha: float) -> list[Hyp
 
 
 def load_ct2_engine(
-    folder: Path, config: Config, subwords: Subwords, *, precision: Precision, threads: int | None
+    folder: Path, config: Config, subwords: Subwords, *, precision: Literal["float32", "int8"], threads: int | None
 ) -> Ct2Engine:
     """The engine with the weights of a run folder, from the CTranslate2 files kept there or made now."""
-    use_widest_vectors(Path("/proc/cpuinfo"))
+    if has_avx512():  # it keeps to AVX2 where it is not told that there is more, and looks for that once in a process
+        os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
     import ctranslate2
 
     pieces = subwords.pieces(range(subwords.vocab_size))
@@ -179,32 +180,23 @@ def load_ct2_engine(
         )
 
     kept, weights = folder / "ct2" / precision, folder / WEIGHTS
-    described = hashlib.sha256(repr((config.model, pieces)).encode()).hexdigest()
+    levels = byte_levels() if precision == "int8" else None
+    described = hashlib.sha256(repr((config.model, pieces, levels)).encode()).hexdigest()
     if not _is_current(kept, weights, described):
         tensors = _read(weights, config.model)
         try:
             shutil.rmtree(kept, ignore_errors=True)
             with new_folder(kept) as part:
-                write_ct2(part, config.model, tensors, pieces, precision)
+                write_ct2(part, config.model, tensors, pieces, levels)
                 write_text(part / _STAMP, json.dumps(_stamp(weights, described)) + "\n")
         except OSError:  # a folder that may not be written to
             with tempfile.TemporaryDirectory() as scratch:
-                write_ct2(Path(scratch), config.model, tensors, pieces, precision)
+                write_ct2(Path(scratch), config.model, tensors, pieces, levels)
                 return Ct2Engine(opened(Path(scratch)), pieces, is_exact=precision == "float32")
     try:
         return Ct2Engine(opened(kept), pieces, is_exact=precision == "float32")
     except RuntimeError as error:
         raise ModelError(f"{kept} cannot be read ({error})", hint="delete it: it will be made again") from None
-
-
-def use_widest_vectors(cpuinfo: Path) -> None:
-    """CTranslate2 keeps to AVX2 where it is not told that there is more, and looks for that once in a process."""
-    try:
-        flags = next(line for line in cpuinfo.read_text().splitlines() if line.startswith("flags"))
-    except (OSError, StopIteration):  # another system, or another kind of processor
-        return
-    if set(flags.split()) >= _WIDEST:
-        os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
 
 
 def _read(path: Path, config: ModelConfig) -> dict[str, Any]:

@@ -1,0 +1,32 @@
+"""What the processor can do, as far as it decides how we compute."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+CPUINFO = Path("/proc/cpuinfo")
+_AVX512 = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}  # what CTranslate2's kernels for it are built for
+
+
+def has_avx512(cpuinfo: Path = CPUINFO) -> bool:
+    """Whether CTranslate2 can use its widest vectors, as far as the system tells."""
+    return _flags(cpuinfo) >= _AVX512
+
+
+def byte_levels(cpuinfo: Path = CPUINFO, machine: str | None = None) -> int:
+    """How many steps a weight of one byte may have on each side of zero.
+
+    Without VNNI, processors of the x86 kind add up products of bytes in pairs of 16 bits, which overflow, silently:
+    255 * 127 * 2 is too much for them, 255 * 63 * 2 is not.
+    """
+    is_x86 = (machine or platform.machine()) in ("x86_64", "AMD64")
+    return 63 if is_x86 and "avx512_vnni" not in _flags(cpuinfo) else 127
+
+
+def _flags(cpuinfo: Path) -> set[str]:
+    """What Linux says that an x86 processor has; nothing elsewhere."""
+    try:
+        return next(set(line.split()) for line in cpuinfo.read_text().splitlines() if line.startswith("flags"))
+    except (OSError, StopIteration):
+        return set()
