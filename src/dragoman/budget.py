@@ -18,6 +18,7 @@ from dragoman.batches.batch import make_batch
 from dragoman.batches.sampler import BatchesConfig, epoch_batches
 from dragoman.batches.store import EncodedPairs
 from dragoman.config import Config, Settings
+from dragoman.engines.processor import has_bfloat16
 from dragoman.model.transformer import Transformer
 from dragoman.tokens.subwords import BOS_ID, PAD_ID
 from dragoman.train.config import TrainConfig
@@ -81,8 +82,8 @@ def choose_training(
 
     if "train.precision" not in given:
         smallest, _ = _chosen(config, given, _shape_choices(*SHAPES[0]))
-        is_there = device.type != "cpu" or has_bfloat16()
-        config, chosen = _chosen(config, given, [_choose_precision(smallest, probe, has_bfloat16=is_there)])
+        is_in_question = device.type != "cpu" or has_bfloat16()
+        config, chosen = _chosen(config, given, [_choose_precision(smallest, probe if is_in_question else None)])
         choices += chosen
     shape = _choose_shape(config, given, n_tgt, lambda trial: probe(trial) * speed_up * train_s)
     config, chosen = _chosen(config, given, shape)
@@ -124,20 +125,6 @@ def tokens_per_s(config: Config, pairs: EncodedPairs, device: torch.device) -> f
     return n_tokens / elapsed
 
 
-def has_bfloat16() -> bool:
-    """Whether the processor has products of bfloat16: else one takes tens of times as long as one of float32."""
-
-    def least_s(dtype: torch.dtype) -> float:
-        x, weight, times = torch.ones(512, 128, dtype=dtype), torch.ones(128, 128, dtype=dtype), []
-        for _ in range(5):
-            began = time.perf_counter()
-            x @ weight
-            times.append(time.perf_counter() - began)
-        return min(times)
-
-    return least_s(torch.bfloat16) < 3 * least_s(torch.float32)
-
-
 def _some_batches(config: BatchesConfig, pairs: EncodedPairs, seed: int) -> Iterator[Any]:
     epoch = 0
     while True:
@@ -160,8 +147,8 @@ def _batch_choices(n_workers: int, device: torch.device, left_s: float) -> Itera
     yield Choice("model.norm", "pre", "trains safely after a short warm-up")
 
 
-def _choose_precision(config: Config, probe: Callable[[Config], float], *, has_bfloat16: bool) -> Choice:
-    if not has_bfloat16:  # a single update would take longer than all the rest of the plan
+def _choose_precision(config: Config, probe: Callable[[Config], float] | None) -> Choice:
+    if probe is None:  # a single update would take longer than all the rest of the plan
         return Choice("train.precision", "float32", "this processor has no products of bfloat16")
     plain, brief = (
         probe(replace(config, train=replace(config.train, precision=precision)))

@@ -26,8 +26,6 @@ needs_int8 = pytest.mark.skipif(not has_int8(), reason="this processor has no pr
 class Float32Linear(nn.Module):
     """Rounds nothing, so that only the layout of the search is left."""
 
-    keeps = torch.float32
-
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
         super().__init__()
         self.weight_OI, self.bias_O = weight_OI, bias_O
@@ -72,7 +70,7 @@ def test_the_layout_finds_what_the_plain_model_finds(settings: dict[str, object]
     limits = {"max_lens": [4 + 3 * row for row in range(12)], "bos_id": 2, "eos_id": 3, "length_penalty": 0.6}
     plain = model(beam, **settings)
     expected = beam_search(plain.step, plain.start(src_BS), beam=beam, nbest=beam, **limits)
-    quick = QuickTransformer(model(beam, **settings), Float32Linear)  # type: ignore[arg-type]
+    quick = QuickTransformer(model(beam, **settings), Float32Linear, torch.float32)  # type: ignore[arg-type]
     found = beam_search(quick.step, quick.start(src_BS), beam=beam, nbest=beam, **limits)
     lengths = {len(one.ids) for hypotheses in expected for one in hypotheses}
     assert len(lengths) > 4  # so that sentences leave
@@ -85,7 +83,7 @@ def test_the_layout_finds_what_the_plain_model_finds(settings: dict[str, object]
 @torch.inference_mode()
 def test_a_sentence_chooses_among_its_own_shortlist() -> None:
     src_BS, own = source(4, seed=0), [np.array(sorted({2, 3, *range(5 + 8 * row, 13 + 8 * row)})) for row in range(4)]
-    quick = QuickTransformer(model(0), Float32Linear)  # type: ignore[arg-type]
+    quick = QuickTransformer(model(0), Float32Linear, torch.float32)  # type: ignore[arg-type]
     full, _ = quick.step(torch.full((4,), 2), quick.start(src_BS))
     state = quick.start(src_BS, own)
     bos, _ = state.choice.places([2, 3])
@@ -108,6 +106,14 @@ def test_a_row_of_bytes_depends_on_no_other() -> None:
     together = linear(x_NI)
     for row in range(33):
         assert torch.equal(linear(x_NI[row : row + 1])[0], together[row])
+
+
+@needs_int8
+def test_sums_of_bytes_are_exact_where_they_are_largest() -> None:
+    """Without VNNI they would overflow in 16 bits, if weights had all the bits of a byte."""
+    weight_OI = torch.ones(8, 64)
+    assert torch.allclose(Int8Linear(weight_OI)(torch.ones(3, 64)), torch.full((3, 8), 64.0))
+    assert torch.allclose(Int8Linear(-weight_OI)(torch.ones(3, 64)), torch.full((3, 8), -64.0))
 
 
 @pytest.mark.parametrize(

@@ -8,14 +8,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-_LEVELS = 127  # of a signed byte, on each side of zero
+from dragoman.engines.processor import byte_levels
+
+_LEVELS = 127  # of an input in a signed byte, on each side of zero
 _ZERO = 128  # where zero stands among unsigned bytes
 _LEAST = 1e-10  # in place of a scale of zero
 
 
 def has_int8() -> bool:
-    """Whether torch multiplies bytes on this processor, with sums that do not overflow."""
-    return torch.cpu._is_vnni_supported() and hasattr(torch.ops.onednn, "qlinear_pointwise")
+    """Whether torch multiplies bytes on this processor faster than floats."""
+    return torch.backends.cpu.get_cpu_capability() in ("AVX2", "AVX512") and hasattr(
+        torch.ops.onednn, "qlinear_pointwise"
+    )
 
 
 class Int8Linear(nn.Module):
@@ -24,11 +28,9 @@ class Int8Linear(nn.Module):
     A row's bytes come from that row alone and their sums are exact integers, so none depends on the company it is in.
     """
 
-    keeps = torch.bfloat16  # keys and values, between the steps of a search
-
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
         super().__init__()
-        self._scale_O = weight_OI.abs().amax(dim=1).div_(_LEVELS).clamp_(min=_LEAST)
+        self._scale_O = weight_OI.abs().amax(dim=1).div_(byte_levels()).clamp_(min=_LEAST)
         q_OI = (weight_OI / self._scale_O[:, None]).round_().to(torch.int8)
         self._packed = torch.ops.onednn.qlinear_prepack(q_OI, None)
         self._bias_O, self._zero_O = bias_O, torch.zeros(len(weight_OI), dtype=torch.long)
@@ -47,8 +49,6 @@ class Int8Linear(nn.Module):
 
 class Bfloat16Linear(nn.Module):
     """x W' + b with products of bfloat16, added up in float32."""
-
-    keeps = torch.bfloat16
 
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
         super().__init__()

@@ -11,6 +11,7 @@ import torch
 
 from dragoman.checkpoint.folder import SHORTLIST
 from dragoman.engines.engine import Ids, batches
+from dragoman.engines.processor import has_bfloat16
 from dragoman.engines.products import Bfloat16Linear, Int8Linear, has_int8
 from dragoman.engines.quick_model import Choice, QuickTransformer
 from dragoman.engines.torch_engine import Begun, load_model, padded
@@ -102,4 +103,5 @@ def load_quick_engine(
     path = folder / SHORTLIST
     found = Shortlist.load(path, config.vocab_size) if shortlist and path.exists() else None
     product = Int8Linear if precision == "int8" else Bfloat16Linear
-    return QuickEngine(QuickTransformer(load_model(folder, config), product), found, n_threads)
+    keeps = torch.bfloat16 if has_bfloat16() else torch.float32
+    return QuickEngine(QuickTransformer(load_model(folder, config), product, keeps), found, n_threads)

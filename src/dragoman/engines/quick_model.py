@@ -3,7 +3,7 @@
 Norms, softmax and residual sums stay in float32. The encoder runs once for a sentence, and its hypotheses share the
 keys and values. Nor are those of hypotheses copied when a beam is reordered: each column of the cache belongs to one
 hypothesis of one step, and a mask tells which columns each of the living descends from. Keys and values are kept in
-fewer bits too, since reading them is most of what attention costs here.
+bfloat16 where the processor has it, since reading them is most of what attention costs here.
 """
 
 # Letters: B sentences in search, W hypotheses of each, N = B * W rows, M chosen rows, A places for sentences, S source
@@ -35,9 +35,12 @@ _LANES = 16  # columns come in multiples of this: products of other sizes are tw
 class QuickTransformer:
     """A Transformer for search alone, its products in fewer bits."""
 
-    def __init__(self, model: Transformer, product: Product) -> None:
-        """Changes the linear layers of the model given, which is of no other use afterwards."""
-        self._model, self._product = model, product
+    def __init__(self, model: Transformer, product: Product, keeps: torch.dtype) -> None:
+        """Changes the linear layers of the model given, which is of no other use afterwards.
+
+        `keeps` is of what type keys and values are between two steps.
+        """
+        self._model, self._product, self._keeps = model, product, keeps
         self._logits_VD = model.output_weight_VD.detach()
         self._project = product(self._logits_VD)
         self._layers = [_Layer(cast("DecoderLayer", layer), product) for layer in model.decoder]
@@ -51,7 +54,7 @@ class QuickTransformer:
             ids_V, allowed_BV = _allowed(shortlists)
             choice = Choice(ids_V, allowed_BV, self._product(self._logits_VD[ids_V]))
         return State(
-            caches=[_Cache.start(kv, self._product.keeps) for kv in cache.memory],
+            caches=[_Cache.start(kv, self._keeps) for kv in cache.memory],
             choice=choice,
             src_sees_A11S=torch.zeros(cache.src_may_see.shape).masked_fill_(~cache.src_may_see, -math.inf),
             sees_BWC=torch.zeros(len(src_BS), 1, 0),
