@@ -18,6 +18,7 @@ The data walks through the folders in this order; each stage knows only those be
     serve           another: a translator over HTTP
     config.py       gathers the stages' settings
     errors.py       the exception tree
+    memory.py       what the processes of the commands do about theirs
     cli             one small file per command
 
 Importing this package loads no torch: the names below are fetched when first used.

@@ -11,10 +11,10 @@ import dragoman
 from benchmarks.train_speed.workers import protocol
 from dragoman import ModelConfig, Transformer
 from dragoman.batches.batch import Batch
+from dragoman.memory import keep_freed_memory
 from dragoman.train.config import Precision, TrainConfig
 from dragoman.train.loop import updates
 from dragoman.train.optim import make_optimizer
-from dragoman.train.workers import keep_freed_memory
 
 
 def build(size: protocol.Size, vocab_size: int, precision: Precision = "float32") -> protocol.Peer:

@@ -7,14 +7,16 @@ from collections.abc import Sequence
 
 import dragoman
 from benchmarks.translate_speed.workers.protocol import Output, RefusedError, Settings, System, Task, work
+from dragoman.memory import keep_freed_memory
 
 
 def build(task: Task, threads: int, settings: Settings) -> System:
     """`settings` are those of `load`. The cores it may use tell it the number of threads.
 
-    For the whole text it is told how much there is to translate, as `dragoman translate FILE` does; for single
-    sentences it is loaded anew, without.
+    For the whole text it is told how much there is to translate, as `dragoman translate FILE` does, and the process
+    handles memory as that command's does; for single sentences it is loaded anew, without the former.
     """
+    keep_freed_memory()
     try:
         many = dragoman.load(task.run, **settings, n_sentences=len(task.sentences))
     except dragoman.DragomanError as error:

@@ -12,6 +12,7 @@ import click
 
 from dragoman._version import __version__
 from dragoman.errors import DragomanError
+from dragoman.memory import keep_freed_memory
 
 _COMMANDS = (
     "demo", "train", "distill", "translate", "evaluate", "attention", "heads", "serve", "average", "shortlist",
@@ -43,6 +44,7 @@ def main(args: list[str] | None = None) -> None:
     # Threads that wait at a barrier without spinning: where others use the machine too, spinning costs tenfold. It is
     # read when torch is loaded, which is later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    keep_freed_memory()
     logging.basicConfig(format="warning: %(message)s", level=logging.WARNING, stream=sys.stderr)
     sys.exit(run(args))
 

@@ -118,9 +118,7 @@ def train_in_sight(
     from dragoman.checkpoint.folder import CONFIG
     from dragoman.cli.progress import watcher
     from dragoman.run import train
-    from dragoman.train.workers import keep_freed_memory
 
-    keep_freed_memory()
     with watcher() as screen, _stoppable() as stop:
         try:
             outcome = train(config, out, watcher=screen, given=given, began=began, resume=resume, stop=stop)

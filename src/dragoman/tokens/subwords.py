@@ -12,6 +12,7 @@ import random
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import sentencepiece as spm
@@ -135,7 +136,12 @@ class Subwords:
 
     def pieces(self, ids: Sequence[int]) -> list[str]:
         """Each id as a readable string: "▁" for a space, <0x0A> for a byte, </s> for a special id."""
-        return [self._processor.id_to_piece(int(i)) for i in ids]
+        return [self._pieces[i] for i in ids]
+
+    @cached_property
+    def _pieces(self) -> list[str]:
+        found: list[str] = self._processor.id_to_piece(list(range(self.vocab_size)))
+        return found
 
 
 def _processor(model: bytes) -> spm.SentencePieceProcessor:

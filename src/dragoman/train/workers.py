@@ -8,10 +8,8 @@ A process that finds its pipe closed ends: none outlives the first, however that
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import platform
 import struct
 import subprocess
 import sys
@@ -27,6 +25,7 @@ from torch import Tensor, nn
 
 from dragoman.batches.batch import Batch
 from dragoman.errors import TrainingError
+from dragoman.memory import keep_freed_memory
 from dragoman.model.config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.train.config import TrainConfig
@@ -197,18 +196,6 @@ def _read(source: IO[bytes], n_bytes: int) -> bytes:
     if len(message) < n_bytes:
         raise EOFError
     return message
-
-
-def keep_freed_memory() -> None:
-    """Stops glibc from handing large blocks back to the system after each use.
-
-    Every update frees and takes the same blocks again, and the system clears each page anew: about a sixth of the
-    time of a small model's update. For a process that is ours to tune, as one that uses us as a library is not.
-    """
-    if platform.libc_ver()[0] == "glibc":
-        libc = ctypes.CDLL(None)
-        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
-        libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD
 
 
 def _memory_file() -> IO[bytes]:
