@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, TypeVar
 
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, APIRouter
 from pydantic import BaseModel
 from starlette.requests import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.serve.fields import checked, read_fields
 from dragoman.serve.refusals import Refusal
@@ -16,14 +16,35 @@ from dragoman.serve.service import Service
 M = TypeVar("M", bound=BaseModel)
 
 
-class PlainRoute(APIRoute):
-    """An address whose function takes the request and gives the answer: nothing is done for it on the way.
+def straight(app: ASGIApp, *routers: APIRouter) -> ASGIApp:
+    """The application, but requests go at once to those functions of the routers that take a request as it is.
 
-    FastAPI would look for parameters to fill in and for an answer to check, which takes as long as all the rest.
+    FastAPI would look for parameters to fill in and for an answer to check, with layers of its own around that, which
+    takes as long as all the rest.
     """
+    plain = {
+        (method, route.path): route.endpoint
+        for router in routers
+        for route in router.routes
+        if isinstance(route, APIRoute) and route.dependant.request_param_name == "request"
+        for method in route.methods or ()
+    }
 
-    def get_route_handler(self) -> Callable[[Request], Any]:
-        return self.endpoint if self.dependant.request_param_name == "request" else super().get_route_handler()
+    async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+        endpoint = plain.get((scope.get("method", ""), scope.get("path", "")))
+        if endpoint is None:
+            await app(scope, receive, send)
+            return
+        request = Request(scope, receive)
+        try:
+            response = await endpoint(request)
+        except Refusal as refusal:
+            response = refusal.response()
+        finally:
+            await request.close()  # files that came with a form
+        await response(scope, receive, send)
+
+    return answer
 
 
 async def admitted(request: Request, service: Service, model: type[M]) -> M:

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from dragoman._version import __version__
 from dragoman.serve import libre, v1
+from dragoman.serve.access import straight
 from dragoman.serve.files import Files
 from dragoman.serve.gate import Gate
 from dragoman.serve.metrics import CONTENT_TYPE
@@ -48,15 +49,17 @@ def make_app(
         title="Dragoman", version=__version__, description=_ABOUT,
         docs_url=None, redoc_url=None, openapi_url="/openapi.json", lifespan=lifespan,
     )  # fmt: skip
-    app.include_router(libre.make_router(service, Files(files, service, service.limits)))
-    app.include_router(v1.make_router(service, explain))
+    routers = libre.make_router(service, Files(files, service, service.limits)), v1.make_router(service, explain)
+    for router in routers:
+        app.include_router(router)
     _add_pages(app, service, page)
     app.add_exception_handler(Refusal, _refused)
     app.add_exception_handler(HTTPException, _refused_by_the_framework)
     app.add_exception_handler(RequestValidationError, _not_understood)
+    answering = straight(app, *routers)
     if cors:
-        app.add_middleware(CORSMiddleware, allow_origins=list(cors), allow_methods=["GET", "POST"], allow_headers=["*"])
-    gate = Gate(app, limits=service.limits, metrics=service.metrics)
+        answering = CORSMiddleware(answering, allow_origins=cors, allow_methods=["GET", "POST"], allow_headers=["*"])
+    gate = Gate(answering, limits=service.limits, metrics=service.metrics)
     gate.knows({path for path in (*app.openapi()["paths"], "/", "/docs", "/openapi.json") if "{" not in path})
     service.metrics.gauge("dragoman_requests_under_way", "Requests being answered", lambda: gate.n_under_way)
     return gate

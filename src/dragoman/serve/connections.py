@@ -15,6 +15,31 @@ _LARGEST_HEAD = 65536  # bytes
 _LARGEST_REST = 4 << 20  # bytes of a refused body that are thrown away, so that its sender comes to read the answer
 
 
+class _Together:
+    """A connection that sends what is written to it in one turn of the event loop at once, as head and body are."""
+
+    def __init__(self, transport: Any, loop: asyncio.AbstractEventLoop) -> None:
+        self._transport, self._loop, self._parts = transport, loop, list[bytes]()
+
+    def write(self, data: bytes) -> None:
+        if not self._parts:
+            self._loop.call_soon(self._send)
+        self._parts.append(data)
+
+    def close(self) -> None:
+        self._send()
+        self._transport.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def _send(self) -> None:
+        data = b"".join(self._parts)
+        self._parts.clear()
+        if not self._transport.is_closing():
+            self._transport.write(data)
+
+
 def protocol(*, max_connections: int, header_timeout_s: float, stall_timeout_s: float) -> type[HttpToolsProtocol]:
     """uvicorn's protocol with these limits."""
     waiting: dict[Connection, None] = {}  # those without a request under way, the one that waits longest first
@@ -26,7 +51,7 @@ def protocol(*, max_connections: int, header_timeout_s: float, stall_timeout_s: 
         _n_bytes = 0  # since the head or the answer
 
         def connection_made(self, transport: Any) -> None:
-            super().connection_made(transport)
+            super().connection_made(_Together(transport, self.loop))  # type: ignore[arg-type]
             self._wait()
             if len(self.connections) > max_connections:
                 oldest = next(iter(waiting))  # ourselves, if all others are at work

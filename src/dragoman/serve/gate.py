@@ -118,8 +118,8 @@ class Gate:
         path = exchange.path if exchange.path in self._paths else "other"
         if exchange.path.startswith(_DOWNLOADS):
             path = "/download_file"
-        self._metrics.requests.labels(path, exchange.status).inc()
-        self._metrics.seconds.labels(path).observe(seconds)
+        self._metrics.requests(path, exchange.status).inc()
+        self._metrics.seconds(path).observe(seconds)
         record: dict[str, Any] = {
             "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
             "method": exchange.method,

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.datastructures import UploadFile
 from starlette.responses import FileResponse, JSONResponse, Response
 
-from dragoman.serve.access import PlainRoute, admitted, body_schema, check_access, check_size
+from dragoman.serve.access import admitted, body_schema, check_access, check_size
 from dragoman.serve.fields import checked, read_fields
 from dragoman.serve.files import FORMATS, Files
 from dragoman.serve.languages import name_of
@@ -115,7 +115,7 @@ class Health(BaseModel):
 
 def make_router(service: Service, files: Files) -> APIRouter:
     """LibreTranslate's addresses."""
-    router = APIRouter(tags=["LibreTranslate"], route_class=PlainRoute)
+    router = APIRouter(tags=["LibreTranslate"])
 
     @router.post(
         "/translate",

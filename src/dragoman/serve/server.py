@@ -69,6 +69,7 @@ def log_to_stderr() -> None:
     log = logging.getLogger("dragoman.serve")
     log.handlers, log.propagate = [handler], False
     log.setLevel(logging.INFO)
+    logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False  # nobody reads that in our lines
     # What uvicorn says of a request that is none ("Invalid HTTP request received.") is of no use to anyone.
     logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
 

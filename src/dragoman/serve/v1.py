@@ -14,7 +14,7 @@ from starlette.responses import JSONResponse, Response
 from dragoman._version import __version__
 from dragoman.errors import DragomanError
 from dragoman.search.step import Sampling
-from dragoman.serve.access import PlainRoute, admitted, body_schema, check_size
+from dragoman.serve.access import admitted, body_schema, check_size
 from dragoman.serve.batcher import Search
 from dragoman.serve.refusals import Refusal, refusals
 from dragoman.serve.service import Model, Service
@@ -117,7 +117,7 @@ class V1Models(BaseModel):
 
 def make_router(service: Service, explain: Explain | None) -> APIRouter:
     """Our addresses; that of the attention only if there is something to answer it with."""
-    router = APIRouter(prefix="/v1", tags=["Dragoman"], route_class=PlainRoute)
+    router = APIRouter(prefix="/v1", tags=["Dragoman"])
 
     def chosen(src: str, tgt: str, texts: list[str]) -> Model:
         if src == "auto":
