@@ -85,8 +85,10 @@ class QuickEngine:
         self, lengths: Sequence[int], find: Callable[[list[int]], list[Any]], batch_tokens: int
     ) -> list[Any]:
         """What `find` gives for each row, several batches side by side if there are several threads."""
-        share = -(-sum(lengths) // self._n_threads)  # so that a small input, too, is shared
-        parts = list(batches(lengths, min(batch_tokens, max(share, 1))))
+        # As many batches for each thread, so that none is left without work at the end.
+        n_tokens = sum(lengths)
+        n_batches = self._n_threads * -(-n_tokens // (self._n_threads * batch_tokens))
+        parts = list(batches(lengths, max(-(-n_tokens // max(n_batches, 1)), 1)))
         found: list[Any] = [None] * len(lengths)
         for rows, answers in zip(parts, self._pool.map(find, parts), strict=True):
             for row, answer in zip(rows, answers, strict=True):
