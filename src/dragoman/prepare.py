@@ -65,12 +65,12 @@ def make_shortlist(config: Config, run: Path, watcher: Watcher) -> Shortlist:
     return shortlist
 
 
-def check_shortlist(run: Path, subwords: Subwords, sources: list[str], texts: list[str], watcher: Watcher) -> None:
-    """Removes the shortlist if it lacks too much of these translations, which the model found without it."""
+def check_shortlist(run: Path, subwords: Subwords, found: list[tuple[str, str]], watcher: Watcher) -> None:
+    """Removes the shortlist if it lacks too much of what the model made of these sources without it."""
     path = run / SHORTLIST
     if not path.exists():  # it may be deleted at any time
         return
-    encoded = ((subwords.encode(src), subwords.encode(text)) for src, text in zip(sources, texts, strict=True))
+    encoded = ((subwords.encode(src), subwords.encode(text)) for src, text in found)
     share = coverage(Shortlist.load(path, subwords.vocab_size), encoded).share
     if share < _LEAST_COVERAGE:
         path.unlink()
