@@ -8,13 +8,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+_TELLING = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16")  # flags that decide about speed
+
 
 def machine() -> dict[str, Any]:
-    """Processor, cores, system and Python."""
+    """Processor, its vector instructions, cores, system and Python."""
     lines = Path("/proc/cpuinfo").read_text().splitlines()
     model = next(line.split(":")[1].strip() for line in lines if line.startswith("model name"))
+    flags = next((line.split() for line in lines if line.startswith("flags")), [])
     return {
         "cpu": model,
+        "vectors": [flag for flag in _TELLING if flag in flags],
         "cores": os.cpu_count(),
         "system": f"{platform.system()} {platform.machine()}",
         "python": sys.version.split()[0],

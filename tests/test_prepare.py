@@ -12,8 +12,9 @@ import pytest
 import dragoman.prepare
 from dragoman.cli import main as cli
 from dragoman.config import Config, make_config, to_toml
-from dragoman.prepare import prepare
+from dragoman.prepare import check_shortlist, prepare
 from dragoman.tokens.shortlist import Shortlist, build_shortlist
+from dragoman.tokens.subwords import Subwords
 
 WORDS = [a + b + c for a in "bdfgk" for b in "aeiou" for c in "lmnrs"]
 
@@ -118,3 +119,19 @@ def test_the_command_refuses_text_that_does_not_fit(
     assert cli.run(["shortlist", "--model", str(tmp_path), "--src", str(text.src), "--tgt", str(text.tgt)]) == 1
     assert "config.toml" in capsys.readouterr().err
     assert (run / "shortlist.safetensors").read_bytes() == before
+
+
+def test_one_translation_that_is_a_loop_does_not_cost_the_shortlist(config: Config, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    prepared(config, run)
+    subwords, path = Subwords.load(run / "subwords.model"), run / "shortlist.safetensors"
+    sources, texts = (
+        Path(str(name)).read_text().splitlines() * 5 for name in (config.text.valid_src, config.text.valid_tgt)
+    )
+    loop = "\N{SNOWMAN}" * 500
+    check_shortlist(run, subwords, sources, [loop, *texts[1:]], Notes())
+    assert path.is_file()
+    notes = Notes()
+    check_shortlist(run, subwords, sources, [loop] * 10 + texts[10:], notes)
+    assert not path.exists()
+    assert "no shortlist is kept" in notes.said[0]

@@ -65,13 +65,17 @@ def make_shortlist(config: Config, run: Path, watcher: Watcher) -> Shortlist:
     return shortlist
 
 
-def check_shortlist(run: Path, subwords: Subwords, found: list[tuple[str, str]], watcher: Watcher) -> None:
-    """Removes the shortlist if it lacks too much of what the model made of these sources without it."""
+def check_shortlist(run: Path, subwords: Subwords, sources: list[str], texts: list[str], watcher: Watcher) -> None:
+    """Removes the shortlist if it lacks too much of these translations, which the model found without it.
+
+    Each counts as much as any other: one that is a loop of odd subwords would outweigh many.
+    """
     path = run / SHORTLIST
     if not path.exists():  # it may be deleted at any time
         return
-    encoded = ((subwords.encode(src), subwords.encode(text)) for src, text in found)
-    share = coverage(Shortlist.load(path, subwords.vocab_size), encoded).share
+    shortlist, encode = Shortlist.load(path, subwords.vocab_size), subwords.encode
+    pairs = [(encode(src), encode(text)) for src, text in zip(sources, texts, strict=True)]
+    share = sum(coverage(shortlist, [pair]).share for pair in pairs) / len(pairs)
     if share < _LEAST_COVERAGE:
         path.unlink()
         watcher.note(

@@ -35,7 +35,7 @@ from dragoman.train.loop import Update, updates
 from dragoman.train.optim import make_optimizer, optimizer_tensors, restore_optimizer
 from dragoman.train.pace import Pacer, change_pace, even_pace, last_step, share_done
 from dragoman.train.schedule import learning_rate
-from dragoman.translator import Translation, Translator
+from dragoman.translator import Translator
 from dragoman.watch import Forecast, Meter, Stop, Validation, Watcher
 
 _LOOKS_AT_END = 4  # a run ends with work that takes as long as this many validations
@@ -169,10 +169,8 @@ class Session:
         record = {"step": self.state.step, "final": choice, "elapsed_s": round(self.meter.elapsed(), 1)}
         if self.valid:
             self.watcher.note("scoring the final model by beam search on the validation text")
-            scores, translations = self._final_scores()
-            # What was cut is a loop more often than a translation, and would outweigh many that are one.
-            ended = [(pair.src, one.text) for pair, one in zip(self.valid, translations, strict=True) if not one.is_cut]
-            check_shortlist(self.folder, self.data.subwords, ended, self.watcher)
+            scores, texts = self._final_scores()
+            check_shortlist(self.folder, self.data.subwords, self._valid_texts()[0], texts, self.watcher)
             record |= {"scores": scores.to_dict(), "loss_of_final": self.translator.loss(*self._valid_texts())}
             self._tell_of_more_time(scores.bleu.score)
         self._settle()
@@ -185,16 +183,16 @@ class Session:
         self.log.write(record)
         return scores
 
-    def _final_scores(self) -> tuple[Scores, list[Translation]]:
+    def _final_scores(self) -> tuple[Scores, list[str]]:
         """Those of the beam search of the settings, or of the one that does best if that is to be found out.
 
         With the translations they are of.
         """
         src, tgt = self._valid_texts()
 
-        def scored(penalty: float | None) -> tuple[Scores, list[Translation]]:
-            translations = self.translator.translate(src, length_penalty=penalty)
-            return score([one.text for one in translations], tgt), translations
+        def scored(penalty: float | None) -> tuple[Scores, list[str]]:
+            texts = [t.text for t in self.translator.translate(src, length_penalty=penalty)]
+            return score(texts, tgt), texts
 
         if not self.config.train.tune_search:
             return scored(None)
