@@ -5,7 +5,8 @@ It searches as our beam search does, but for three things. It divides by |Y| ** 
 more than `beam` have ended in the last step it drops some by its own penalty: so in float32 it is asked for twice as
 many, of which those that came too late are dropped here; in int8, which is for speed, that is let be. And it has one
 limit of length for all sentences, and does not count the end of what it cuts there: the few sentences that reach their
-own limit are searched again, alone, and counted. Of those only, it may choose others than our search.
+own limit are searched again, with others of the same limit, and counted. Of those only, it may choose others than our
+search.
 """
 
 from __future__ import annotations
@@ -60,11 +61,15 @@ class Ct2Engine:
         limits = constraints.limits([len(ids) for ids in src_ids], search.max_extra_tokens)
         found = self._search(src_ids, search, constraints, max(limits), batch_tokens)()
         full = [row for row, hyps in enumerate(found) if any(len(ids) >= limits[row] for ids, _ in hyps)]
-        alone = [
-            self._search([src_ids[row]], search, constraints.of([row]), limits[row], batch_tokens) for row in full
-        ]  # fmt: skip
-        for row, result in zip(full, alone, strict=True):
-            (found[row],) = result()
+        alike = {limit: [row for row in full if limits[row] == limit] for limit in {limits[row] for row in full}}
+        again = [
+            (rows, self._search([src_ids[row] for row in rows], search, constraints.of(rows), limit, batch_tokens))
+            for limit, rows in alike.items()
+            if limit < max(limits)
+        ]
+        for rows, result in again:
+            for row, hypotheses in zip(rows, result(), strict=True):
+                found[row] = hypotheses
         # Neither the end of what it cuts nor what it forbids or forces has the model's own probability there.
         self._count(src_ids, found, range(len(found)) if constraints else full, batch_tokens)
         return [_ranked(hypotheses, search.length_penalty)[:nbest] for hypotheses in found]
