@@ -23,17 +23,17 @@ class _Together:
 
     def write(self, data: bytes) -> None:
         if not self._parts:
-            self._loop.call_soon(self._send)
+            self._loop.call_soon(self.flush)
         self._parts.append(data)
 
     def close(self) -> None:
-        self._send()
+        self.flush()
         self._transport.close()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
 
-    def _send(self) -> None:
+    def flush(self) -> None:
         data = b"".join(self._parts)
         self._parts.clear()
         if not self._transport.is_closing():
@@ -84,6 +84,7 @@ def protocol(*, max_connections: int, header_timeout_s: float, stall_timeout_s: 
             self._is_in_head = False
 
         def on_response_complete(self) -> None:
+            self.transport.flush()  # type: ignore[attr-defined]  # before it counts as idle, and may have to make room
             super().on_response_complete()
             if not self.transport.is_closing() and not self._is_at_work():
                 waiting[self] = None
