@@ -14,7 +14,7 @@ from benchmarks.serve_load.server import Server
 _MB = 1 << 20
 
 
-async def attack(server: Server, texts: Sequence[str], expected: dict[str, str], n_left: int) -> dict[str, Any]:
+async def attack(server: Server, texts: Sequence[str], expected: dict[str, bytes], n_left: int) -> dict[str, Any]:
     """What the good client and the memory of the server were like, before and during each attack."""
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -50,7 +50,7 @@ def main() -> None:
     print(json.dumps(report, indent=1, ensure_ascii=False))
 
 
-def _load(model: Path, texts: list[str], expected: dict[str, str], n: int, seconds: float) -> dict[str, Any]:
+def _load(model: Path, texts: list[str], expected: dict[str, bytes], n: int, seconds: float) -> dict[str, Any]:
     """One client, many clients of a server that does one thing at a time, many clients of ours, by turns."""
     settings = {
         "one client": (1, ()),
@@ -90,7 +90,7 @@ def _load(model: Path, texts: list[str], expected: dict[str, str], n: int, secon
     return {"rows": rows, "times one client": round(ours / first, 2), "times no batching": round(ours / second, 2)}
 
 
-def _full(model: Path, texts: list[str], expected: dict[str, str]) -> dict[str, Any]:
+def _full(model: Path, texts: list[str], expected: dict[str, bytes]) -> dict[str, Any]:
     """Ten times as many clients as the queue has places: some are refused, at once, and the others are answered."""
     with started(model, _WORK, "--max-queue", "32") as server:
         account = asyncio.run(clients(server.port, texts, n=320, seconds=10, expected=expected))
