@@ -25,6 +25,7 @@ _SHORT = 15  # characters; a single word is often taken for another language
 _CHUNK = 64  # sentences of a file that wait in the queue at a time
 _PATIENCE_S = 0.05  # until a file tries again to get into a full queue
 _MOST_ALONE = 16  # requests that wait to be worked on alone
+_WORKERS_PER_THREAD = 2  # of the engine: while one batch is computed, another is read or written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,10 +156,10 @@ class Service:
 
 
 def _n_workers(translator: Translator, threads: int | None) -> int:
-    """As many as the engine has threads, if it can do several things at once."""
+    """Enough to keep the threads of the engine busy, if it can do several things at once."""
     if translator.engine.n_at_once == 1:
         return 1
-    return threads or max(n_cores(), translator.engine.n_at_once)
+    return _WORKERS_PER_THREAD * (threads or max(n_cores(), translator.engine.n_at_once))
 
 
 def _document(text: str, language: str, style: str) -> Document | Markup:
