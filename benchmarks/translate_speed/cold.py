@@ -26,7 +26,8 @@ _OURS = "from dragoman.cli.main import main; main()"  # what the installed comma
 
 def measure_cold(run: Path, sentences: list[str]) -> dict[str, Any]:
     """The time of every start, by environment and program, and the sentence."""
-    search = dragoman.load(run, engine="ct2").config.search  # which makes CTranslate2's files
+    for shortlist in (False, True):  # makes the files of the script's CTranslate2, and of ours
+        search = dragoman.load(run, engine="ct2", shortlist=shortlist).config.search
     sentence = sorted(sentences, key=len)[len(sentences) // 2]
     environments = {"without torch": python_of("ctranslate2"), "with torch": Path(sys.executable)}
     return {

@@ -16,7 +16,7 @@ _N_SINGLES = 200
 def make_task(run: Path, sentences: list[str]) -> Task:
     """For the model's own beam. Makes what CTranslate2 reads, ct2/int8 and ct2/float32 in the run folder."""
     for precision in ("int8", "float32"):
-        dragoman.load(run, engine="ct2", precision=precision)
+        dragoman.load(run, engine="ct2", precision=precision, shortlist=False)
     translator = dragoman.load(run, engine="torch", precision="float32", device="cpu")
     encode = translator.subwords.encode
     known = spread(sentences, _N_KNOWN)

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from dragoman.batches.store import EncodedPairs, open_store, write_store
 from dragoman.checkpoint.folder import SHORTLIST, SUBWORDS, write_atomically
 from dragoman.config import Config
@@ -68,14 +70,18 @@ def make_shortlist(config: Config, run: Path, watcher: Watcher) -> Shortlist:
 def check_shortlist(run: Path, subwords: Subwords, sources: list[str], texts: list[str], watcher: Watcher) -> None:
     """Removes the shortlist if it lacks too much of these translations, which the model found without it.
 
-    Each counts as much as any other: one that is a loop of odd subwords would outweigh many.
+    What it has for their sources and what it has for any source are judged alike. Each translation counts as much as
+    any other: one that is a loop of odd subwords would outweigh many.
     """
     path = run / SHORTLIST
     if not path.exists():  # it may be deleted at any time
         return
     shortlist, encode = Shortlist.load(path, subwords.vocab_size), subwords.encode
     pairs = [(encode(src), encode(text)) for src, text in zip(sources, texts, strict=True)]
-    share = sum(coverage(shortlist, [pair]).share for pair in pairs) / len(pairs)
+    share = min(
+        sum(coverage(shortlist, [pair]).share for pair in pairs) / len(pairs),
+        sum(float(np.isin(tgt, shortlist.usual).mean()) if tgt else 1.0 for _, tgt in pairs) / len(pairs),
+    )
     if share < _LEAST_COVERAGE:
         path.unlink()
         watcher.note(

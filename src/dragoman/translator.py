@@ -166,9 +166,9 @@ class Translator:
                 n_samples=nbest, numbers=[numbers[row] for row in rows], batch_tokens=batch_tokens,
             )  # fmt: skip
         else:
-            found = self.engine.search(src_ids, search, constraints, nbest=nbest, batch_tokens=batch_tokens)
-        if token_log_probs:
-            found = self._with_token_log_probs(src_ids, found, batch_tokens)
+            found = self.engine.search(
+                src_ids, search, constraints, nbest=nbest, batch_tokens=batch_tokens, token_log_probs=token_log_probs
+            )
         nothing = Translation(text="", score=0.0, log_prob=0.0, tokens=(), alignment=() if alignments else None)
         results = [replace(nothing, token_log_probs=() if token_log_probs else None)] * len(encoded)
         limits = constraints.limits([len(ids) for ids in src_ids], search.max_extra_tokens)
@@ -244,20 +244,6 @@ class Translator:
             assert self._folder is not None
             self._open = load_torch([(self._folder, self.config)], "cpu")
         return self._open
-
-    def _with_token_log_probs(
-        self, src_ids: Sequence[list[int]], found: list[list[Hypothesis]], batch_tokens: int
-    ) -> list[list[Hypothesis]]:
-        """The hypotheses with the numbers of their tokens, of those that have none yet too."""
-        lacking = [
-            (i, k) for i, hypotheses in enumerate(found) for k, h in enumerate(hypotheses) if not h.token_log_probs
-        ]
-        numbers = self.engine.token_log_probs(
-            [src_ids[i] for i, _ in lacking], [found[i][k].ids for i, k in lacking], batch_tokens=batch_tokens
-        )
-        for (i, k), log_probs in zip(lacking, numbers, strict=True):
-            found[i][k] = replace(found[i][k], token_log_probs=log_probs)
-        return found
 
     def _with_terms(
         self,
@@ -340,8 +326,8 @@ def load(
     model it is our own int8 if `n_sentences`, about how many there are to translate, is given and is large. The
     precision "auto" is int8 on a processor, and float32 with the engine "torch".
 
-    Without `shortlist` our own int8 and bfloat16 look at every subword for every token, not only at those that the
-    model's training text has made likely for the source.
+    Without `shortlist` int8 and bfloat16 look at every subword for every token. With it, CTranslate2 looks at those
+    that the training text's translations are made of, and our own int8 and bfloat16 at those likely for the source.
     """
     paths = [path] if isinstance(path, str | Path) else path
     models = [(folder, load_config(folder)) for folder in map(Path, paths)]

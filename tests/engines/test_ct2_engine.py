@@ -11,12 +11,15 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from small_run import Corpus
 
+from dragoman.config import load_config
 from dragoman.engines.processor import has_avx512
 from dragoman.errors import ConfigError
 from dragoman.text.glossary import Glossary, Term
+from dragoman.tokens.shortlist import Shortlist
 from dragoman.translator import Translation, Translator, load
 
 
@@ -159,7 +162,7 @@ def test_neither_batch_nor_order_nor_threads_matter(folder: Path, theirs: Transl
 
 def test_int8_is_the_choice_and_nearly_as_good(folder: Path, ours: Translator, corpus: Corpus) -> None:
     chosen = load(folder, device="cpu")
-    assert (folder / "ct2" / "int8" / "model.bin").is_file()
+    assert (folder / "ct2" / "int8-short" / "model.bin").is_file()
     src, tgt = (path.read_text(encoding="utf-8").splitlines()[:100] for path in (corpus.src, corpus.tgt))
     assert chosen.loss(src, tgt) == pytest.approx(ours.loss(src, tgt), rel=0.02)
     assert chosen.loss(src, tgt) != ours.loss(src, tgt)
@@ -250,8 +253,50 @@ def test_files_made_for_another_processor_are_made_anew(
     for levels in (127, 63):
         monkeypatch.setattr("dragoman.engines.ct2_engine.byte_levels", lambda levels=levels: levels)
         load(copy, engine="ct2", precision="int8")
-        sizes[levels] = (copy / "ct2" / "int8" / "model.bin").read_bytes()
+        sizes[levels] = (copy / "ct2" / "int8-short" / "model.bin").read_bytes()
     assert sizes[127] != sizes[63]
+
+
+def _with_usual(folder: Path, copy: Path, usual: set[int]) -> Translator:
+    """A copy of the run in which only these subwords, and those that every model needs, are usual."""
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("ct2", "checkpoints"), dirs_exist_ok=True)
+    path = copy / "shortlist.safetensors"
+    size = load_config(copy).model.vocab_size
+    replace(Shortlist.load(path, size), usual=np.array(sorted({0, 1, 2, 3} | usual))).save(path)
+    return load(copy, engine="ct2", precision="int8", threads=1)
+
+
+def test_int8_writes_what_is_usual_and_whatever_is_forced(
+    folder: Path, ours: Translator, sentences: list[str], tmp_path: Path
+) -> None:
+    whole = load(folder, engine="ct2", precision="int8", threads=1, shortlist=False)
+    expected = whole.translate(sentences)
+    needed = {i for one in expected for i in ours.subwords.encode(one.text)}
+    missing = min(needed, key=lambda i: sum(i in ours.subwords.encode(one.text) for one in expected))
+    short = _with_usual(folder, tmp_path / "run", needed - {missing})
+    found = short.translate(sentences)
+    (piece,) = ours.subwords.pieces([missing])
+    assert any(piece in one.tokens for one in expected)
+    assert not any(piece in one.tokens for one in found)
+    assert_same([short.translate([text])[0] for text in sentences], found)
+
+    forced = ours.subwords.decode([missing])
+    assert short.translate(sentences[:3], prefix=forced)[0].text.startswith(forced)
+    src, tgt = sentences[:20], [one.text for one in expected[:20]]
+    assert short.loss(src, tgt) == whole.loss(src, tgt), "a text to be scored may have any subword"
+
+
+def test_another_shortlist_is_used_at_once(folder: Path, sentences: list[str], tmp_path: Path) -> None:
+    whole = load(folder, engine="ct2", precision="int8", threads=1, shortlist=False)
+    texts = [one.text for one in whole.translate(sentences[:10])]
+    usual = {i for text in texts for i in whole.subwords.encode(text)}
+    few = _with_usual(folder, tmp_path / "run", set(sorted(usual)[:3]))
+    assert [one.text for one in few.translate(sentences[:10])] != texts
+    enough = _with_usual(folder, tmp_path / "run", usual)
+    assert sum(one.text == text for one, text in zip(enough.translate(sentences[:10]), texts, strict=True)) > 7
+    (tmp_path / "run" / "shortlist.safetensors").unlink()
+    without = load(tmp_path / "run", engine="ct2", precision="int8", threads=1)
+    assert [one.text for one in without.translate(sentences[:10])] == texts
 
 
 def test_choices_that_there_are_not(folder: Path) -> None:

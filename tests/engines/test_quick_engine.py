@@ -169,7 +169,8 @@ def test_a_shortlist_in_the_folder_is_used_unless_refused(folder: Path, ours: Tr
     size = ours.subwords.vocab_size
     likely = ours.translate(sentences[:20])
     common = sorted({0, 1, 2, 3} | {i for one in likely[:10] for i in ours.subwords.encode(one.text)})
-    narrow = Shortlist(np.array(common), np.zeros(size + 1, dtype=np.int64), np.array([], dtype=np.int64))
+    none = np.array([], dtype=np.int64)
+    narrow = Shortlist(np.array(common), np.zeros(size + 1, dtype=np.int64), none, none)
     engine._shortlist = narrow
     ids = [ours.subwords.encode(text) for text in sentences[:20]]
     found = engine.search(ids, ours.config.search, _free(), nbest=1, batch_tokens=400)

@@ -175,6 +175,7 @@ def test_a_file_that_is_missing_or_cut_short_is_refused(made: Shortlist, tmp_pat
     [
         ("common", [VOCAB_SIZE]), ("common", [-1]), ("common", [1.0]), ("common", [[1]]), ("starts", []),
         ("starts", [0] * VOCAB_SIZE + [9]), ("starts", [5] + [0] * VOCAB_SIZE), ("other", [1]),
+        ("usual", [VOCAB_SIZE]),
     ],
 )  # fmt: skip
 def test_numbers_that_cannot_be_looked_up_are_refused(
@@ -186,13 +187,28 @@ def test_numbers_that_cannot_be_looked_up_are_refused(
     Shortlist.load(path, VOCAB_SIZE)
     array = np.array(values)
     tensors = load_file(path) | {name: array.astype(np.int32) if array.dtype != float or not values else array}
-    save_file(tensors, path, {"version": "1"})
+    save_file(tensors, path, {"version": "2"})
     with pytest.raises(ModelError, match="is no shortlist that this Dragoman can read"):
         Shortlist.load(path, VOCAB_SIZE)
 
 
 def test_a_file_of_a_later_version_is_refused(made: Shortlist, tmp_path: Path) -> None:
     made.save(tmp_path / "s")
-    save_file(load_file(tmp_path / "s"), tmp_path / "s", {"version": "2"})
+    save_file(load_file(tmp_path / "s"), tmp_path / "s", {"version": "3"})
     with pytest.raises(ModelError, match="is no shortlist that this Dragoman can read"):
         Shortlist.load(tmp_path / "s", VOCAB_SIZE)
+
+
+def test_what_occurs_three_times_is_usual_and_rarer_subwords_are_not() -> None:
+    text = Text([([100], [600, 601]), ([101], [600, 601, 602]), ([102], [600])])
+    assert build_shortlist(text, VOCAB_SIZE).usual.tolist() == sorted({*SPECIALS, 600})
+
+
+def test_in_a_file_of_the_first_version_all_that_is_listed_is_usual(made: Shortlist, tmp_path: Path) -> None:
+    made.save(tmp_path / "s")
+    tensors = load_file(tmp_path / "s")
+    del tensors["usual"]
+    save_file(tensors, tmp_path / "s", {"version": "1"})
+    found = Shortlist.load(tmp_path / "s", VOCAB_SIZE)
+    assert found.usual.tolist() == sorted({*made.common.tolist(), *made.candidates.tolist()})
+    assert found.ids([100, 142]).tolist() == made.ids([100, 142]).tolist()

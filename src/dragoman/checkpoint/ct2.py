@@ -23,11 +23,14 @@ _LEAST = 1e-10  # in place of the largest weight of a row of zeros
 _MOST_POSITIONS = 2048  # longer sentences are beyond this engine, unless learned positions end earlier
 
 
-def write_ct2(folder: Path, config: ModelConfig, weights: Weights, pieces: Sequence[str], levels: int | None) -> None:
+def write_ct2(
+    folder: Path, config: ModelConfig, weights: Weights, pieces: Sequence[str], levels: int | None,
+    tgt_ids: Sequence[int] | None = None,
+) -> None:  # fmt: skip
     """Fills the folder with the files of a CTranslate2 model that gives the same answers as ours.
 
     `pieces` are the subwords by id. With `levels`, matrices are of one byte a weight, so many steps on each side of
-    zero, with a scale for every row: int8. Without, everything is float32.
+    zero, with a scale for every row: int8. Without, everything is float32. With `tgt_ids` it writes no other subwords.
     """
     from ctranslate2 import specs
 
@@ -40,13 +43,14 @@ def write_ct2(folder: Path, config: ModelConfig, weights: Weights, pieces: Seque
     _fill_stack(spec.decoder, "decoder", config, weights, levels)
     tied = config.tie_embeddings
     _fill_matrix(spec.encoder.embeddings[0], weights["embedding.weight"], levels)
-    _fill_matrix(spec.decoder.embeddings, weights["embedding.weight" if tied else "tgt_embedding.weight"], levels)
-    _fill_matrix(spec.decoder.projection, weights["embedding.weight" if tied else "projection.weight"], levels)
+    rows = list(range(len(pieces)) if tgt_ids is None else tgt_ids)
+    _fill_matrix(spec.decoder.embeddings, weights["embedding.weight" if tied else "tgt_embedding.weight"][rows], levels)
+    _fill_matrix(spec.decoder.projection, weights["embedding.weight" if tied else "projection.weight"][rows], levels)
     spec.encoder.position_encodings.encodings = _positions(config, weights, "src_positions")
     spec.decoder.position_encodings.encodings = _positions(config, weights, "tgt_positions")
     spec.config.add_source_eos = True
     spec.register_source_vocabulary(list(pieces))
-    spec.register_target_vocabulary(list(pieces))
+    spec.register_target_vocabulary([pieces[i] for i in rows])
     spec.validate()
     spec.optimize()
     spec.save(str(folder))

@@ -59,9 +59,7 @@ _WINDOW = 4096  # lines read, sorted by length and translated together; bounds m
     default="auto",
     help="Of matrix products.",
 )
-@click.option(
-    "--shortlist/--no-shortlist", default=True, help="Choose among the subwords likely for a source, or among all."
-)
+@click.option("--shortlist/--no-shortlist", default=True, help="In int8, choose among likely subwords, or among all.")
 @click.option("--device", type=click.Choice(["auto", "cpu", "cuda"]), default="auto", help="Where to run.")
 @click.option("--threads", type=int, metavar="N", help="Processor threads to use.")
 @click.option(

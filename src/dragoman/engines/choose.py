@@ -49,7 +49,8 @@ def load_engine(
         return load_torch(models, device, threads)
     if precision == "bfloat16":
         raise ConfigError("the engine ct2 has no bfloat16 on a processor", hint="use --engine torch, or int8")
-    return _load_ct2(folder, config, subwords, "int8" if precision == "auto" else precision, device, threads)
+    precision = "int8" if precision == "auto" else precision
+    return _load_ct2(folder, config, subwords, precision, device, threads, shortlist=shortlist)
 
 
 def _chosen(
@@ -126,6 +127,8 @@ def _load_ct2(
     precision: Literal["float32", "int8"],
     device: str,
     threads: int | None,
+    *,
+    shortlist: bool,
 ) -> Engine:
     try:
         import ctranslate2  # noqa: F401
@@ -135,4 +138,4 @@ def _load_ct2(
 
     if device == "cuda":
         raise ConfigError("the engine ct2 runs on the processor here", hint="use --engine torch, or --device cpu")
-    return load_ct2_engine(folder, config, subwords, precision=precision, threads=threads)
+    return load_ct2_engine(folder, config, subwords, precision=precision, threads=threads, shortlist=shortlist)

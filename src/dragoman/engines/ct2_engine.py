@@ -7,6 +7,10 @@ many, of which those that came too late are dropped here; in int8, which is for 
 limit of length for all sentences, and does not count the end of what it cuts there: the few sentences that reach their
 own limit are searched again, with others of the same limit, and counted. Of those only, it may choose others than our
 search.
+
+In int8 it writes only the subwords that the training text's translations are made of, by a model of its own that has no
+others: which they are does not depend on the sentence, so that neighbours change nothing. What is forced, forbidden or
+scored may need any subword, and is left to the whole model.
 """
 
 from __future__ import annotations
@@ -17,11 +21,13 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal
 
 from dragoman.checkpoint.ct2 import write_ct2
-from dragoman.checkpoint.folder import WEIGHTS, new_folder, open_weights, write_text
+from dragoman.checkpoint.folder import SHORTLIST, WEIGHTS, new_folder, open_weights, write_text
 from dragoman.checkpoint.shapes import check_shapes, weight_shapes
 from dragoman.config import Config
 from dragoman.engines.engine import Ids, n_cores
@@ -30,6 +36,7 @@ from dragoman.errors import ModelError
 from dragoman.model.config import ModelConfig
 from dragoman.search.step import Constraints, Hypothesis, SearchConfig, check_nbest
 from dragoman.search.step import length_penalty as penalty
+from dragoman.tokens.shortlist import Shortlist
 from dragoman.tokens.subwords import EOS_ID, Subwords
 
 _STAMP = "made-from.json"
@@ -46,14 +53,23 @@ class Ct2Engine:
     can_look_inside = False
     n_at_once = 2
 
-    def __init__(self, translator: Any, pieces: Sequence[str], *, is_exact: bool) -> None:
-        """`translator` is CTranslate2's, `pieces` are the subwords by id; `is_exact`: finds what our search does."""
-        self._translator, self._pieces, self._is_exact = translator, list(pieces), is_exact
+    def __init__(
+        self, open_whole: Callable[[], Any], pieces: Sequence[str], *, is_exact: bool, short: Any | None = None
+    ) -> None:
+        """`pieces` are the subwords by id; `is_exact`: finds what our search does.
+
+        `open_whole` opens CTranslate2's translator, `short` is one that writes fewer subwords: with it, the whole one
+        is opened only when it is needed.
+        """
+        self._open_whole, self._short = open_whole, short
+        self._opened, self._opening = None if short else open_whole(), Lock()
+        self._pieces, self._is_exact = list(pieces), is_exact
         self._ids = {piece: i for i, piece in enumerate(pieces)}
 
     def search(
-        self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, *, nbest: int, batch_tokens: int
-    ) -> list[list[Hypothesis]]:
+        self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, *,
+        nbest: int, batch_tokens: int, token_log_probs: bool = False,
+    ) -> list[list[Hypothesis]]:  # fmt: skip
         """By CTranslate2's beam search, ranked by the paper's length penalty."""
         check_nbest(nbest, search.beam)
         if not src_ids:
@@ -71,13 +87,17 @@ class Ct2Engine:
             for row, hypotheses in zip(rows, result(), strict=True):
                 found[row] = hypotheses
         # Neither the end of what it cuts nor what it forbids or forces has the model's own probability there.
-        self._count(src_ids, found, range(len(found)) if constraints else full, batch_tokens)
-        return [_ranked(hypotheses, search.length_penalty)[:nbest] for hypotheses in found]
+        translator = self._translator(constraints)
+        self._count(translator, src_ids, found, range(len(found)) if constraints else full, batch_tokens)
+        best = [_ranked(hypotheses, search.length_penalty)[:nbest] for hypotheses in found]
+        if token_log_probs:
+            self._add_numbers(translator, src_ids, best, batch_tokens)
+        return best
 
     def tokens(self, src_ids: Ids, search: SearchConfig, constraints: Constraints) -> Iterator[int]:
         """By CTranslate2's greedy search, which hands on each token."""
         (limit,) = constraints.limits([len(src_ids)], search.max_extra_tokens)
-        steps = self._translator.generate_tokens(
+        steps = self._translator(constraints).generate_tokens(
             self._named(src_ids),
             None if constraints.prefixes is None else self._named(constraints.prefixes[0]),
             max_decoding_length=limit,
@@ -86,14 +106,28 @@ class Ct2Engine:
             max_input_length=0,
         )
         for step in steps:
-            if not step.is_last or step.token_id != EOS_ID:
-                yield step.token_id
+            token_id = self._ids[step.token]
+            if not step.is_last or token_id != EOS_ID:
+                yield token_id
 
     def token_log_probs(
         self, src_ids: Sequence[Ids], tgt_ids: Sequence[Ids], *, batch_tokens: int
     ) -> list[tuple[float, ...]]:
         """By one pass over the whole target."""
-        results = self._translator.score_batch(
+        return self._scored(self._whole(), src_ids, tgt_ids, batch_tokens)
+
+    def _whole(self) -> Any:
+        with self._opening:  # several threads may come to need it at the same time
+            self._opened = self._opened or self._open_whole()
+        return self._opened
+
+    def _translator(self, constraints: Constraints) -> Any:
+        return self._whole() if constraints or self._short is None else self._short
+
+    def _scored(
+        self, translator: Any, src_ids: Sequence[Ids], tgt_ids: Sequence[Ids], batch_tokens: int
+    ) -> list[tuple[float, ...]]:
+        results = translator.score_batch(
             [self._named(ids) for ids in src_ids],
             [self._named(ids) for ids in tgt_ids],
             max_batch_size=min(batch_tokens, _MOST_TOKENS),
@@ -109,7 +143,7 @@ class Ct2Engine:
         if self._is_exact and search.beam > 1:
             patience, alpha = 2, _SHORTEST_FIRST
         prefixes = None if constraints.prefixes is None else [self._named(ids) for ids in constraints.prefixes]
-        begun = self._translator.translate_batch(
+        begun = self._translator(constraints).translate_batch(
             [self._named(ids) for ids in src_ids],
             beam_size=search.beam,
             num_hypotheses=search.beam * patience,
@@ -134,6 +168,7 @@ class Ct2Engine:
 
     def _count(
         self,
+        translator: Any,
         src_ids: Sequence[Ids],
         found: list[list[tuple[list[int], float]]],
         rows: Sequence[int],
@@ -142,9 +177,19 @@ class Ct2Engine:
         """Gives the hypotheses of these sentences the log-probabilities of forced decoding."""
         places = [(row, k) for row in rows for k in range(len(found[row]))]
         targets = [found[row][k][0] for row, k in places]
-        numbers = self.token_log_probs([src_ids[row] for row, _ in places], targets, batch_tokens=batch_tokens)
+        numbers = self._scored(translator, [src_ids[row] for row, _ in places], targets, batch_tokens)
         for (row, k), ids, log_probs in zip(places, targets, numbers, strict=True):
             found[row][k] = ids, sum(log_probs)
+
+    def _add_numbers(
+        self, translator: Any, src_ids: Sequence[Ids], best: list[list[Hypothesis]], batch_tokens: int
+    ) -> None:
+        """Gives the hypotheses the log-probability of each of their tokens."""
+        places = [(row, k) for row, hypotheses in enumerate(best) for k in range(len(hypotheses))]
+        targets = [best[row][k].ids for row, k in places]
+        numbers = self._scored(translator, [src_ids[row] for row, _ in places], targets, batch_tokens)
+        for (row, k), log_probs in zip(places, numbers, strict=True):
+            best[row][k] = replace(best[row][k], token_log_probs=log_probs)
 
     def _named(self, ids: Ids) -> list[str]:
         return [self._pieces[i] for i in ids]
@@ -166,42 +211,80 @@ def _ranked(hypotheses: list[tuple[list[int], float]], alpha: float) -> list[Hyp
 
 
 def load_ct2_engine(
-    folder: Path, config: Config, subwords: Subwords, *, precision: Literal["float32", "int8"], threads: int | None
+    folder: Path,
+    config: Config,
+    subwords: Subwords,
+    *,
+    precision: Literal["float32", "int8"],
+    threads: int | None,
+    shortlist: bool,
 ) -> Ct2Engine:
-    """The engine with the weights of a run folder, from the CTranslate2 files kept there or made now."""
+    """The engine with the weights of a run folder, from the CTranslate2 files kept there or made now.
+
+    With `shortlist`, int8 writes only what is on that of the folder, if there is one.
+    """
     if has_avx512():  # it keeps to AVX2 where it is not told that there is more, and looks for that once in a process
         os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
-    import ctranslate2
+    files = _Files(folder, config.model, subwords.pieces(range(subwords.vocab_size)), precision, threads)
+    has_short = shortlist and precision == "int8" and (folder / SHORTLIST).exists()
+    return Ct2Engine(
+        files.whole,
+        files.pieces,
+        is_exact=precision == "float32",
+        short=files.short(folder / SHORTLIST) if has_short else None,
+    )
 
-    pieces = subwords.pieces(range(subwords.vocab_size))
 
-    def opened(path: Path) -> Any:
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """CTranslate2's files in a run folder, made where they are missing or of other weights."""
+
+    folder: Path
+    config: ModelConfig
+    pieces: list[str]
+    precision: Literal["float32", "int8"]
+    threads: int | None
+
+    def whole(self) -> Any:
+        """A translator that can write every subword."""
+        return self._opened(self.precision, "", lambda: None)
+
+    def short(self, path: Path) -> Any:
+        """A translator that writes what is on the shortlist in this file."""
+        return self._opened(
+            f"{self.precision}-short", _hash(path), lambda: Shortlist.load(path, len(self.pieces)).usual.tolist()
+        )
+
+    def _opened(self, name: str, of: str, tgt_ids: Callable[[], list[int] | None]) -> Any:
+        kept, weights = self.folder / "ct2" / name, self.folder / WEIGHTS
+        levels = byte_levels() if self.precision == "int8" else None
+        described = hashlib.sha256(repr((self.config, self.pieces, levels, of)).encode()).hexdigest()
+        if not _is_current(kept, weights, described):
+            files = self.config, _read(weights, self.config), self.pieces, levels, tgt_ids()
+            try:
+                shutil.rmtree(kept, ignore_errors=True)
+                with new_folder(kept) as part:
+                    write_ct2(part, *files)
+                    write_text(part / _STAMP, json.dumps(_stamp(weights, described)) + "\n")
+            except OSError:  # a folder that may not be written to
+                with tempfile.TemporaryDirectory() as scratch:
+                    write_ct2(Path(scratch), *files)
+                    return self._translator(Path(scratch))
+        try:
+            return self._translator(kept)
+        except RuntimeError as error:
+            raise ModelError(f"{kept} cannot be read ({error})", hint="delete it: it will be made again") from None
+
+    def _translator(self, path: Path) -> Any:
+        import ctranslate2
+
         return ctranslate2.Translator(
             str(path),
-            compute_type=precision,
-            inter_threads=threads or n_cores(),
+            compute_type=self.precision,
+            inter_threads=self.threads or n_cores(),
             intra_threads=1,
             max_queued_batches=-1,
         )
-
-    kept, weights = folder / "ct2" / precision, folder / WEIGHTS
-    levels = byte_levels() if precision == "int8" else None
-    described = hashlib.sha256(repr((config.model, pieces, levels)).encode()).hexdigest()
-    if not _is_current(kept, weights, described):
-        tensors = _read(weights, config.model)
-        try:
-            shutil.rmtree(kept, ignore_errors=True)
-            with new_folder(kept) as part:
-                write_ct2(part, config.model, tensors, pieces, levels)
-                write_text(part / _STAMP, json.dumps(_stamp(weights, described)) + "\n")
-        except OSError:  # a folder that may not be written to
-            with tempfile.TemporaryDirectory() as scratch:
-                write_ct2(Path(scratch), config.model, tensors, pieces, levels)
-                return Ct2Engine(opened(Path(scratch)), pieces, is_exact=precision == "float32")
-    try:
-        return Ct2Engine(opened(kept), pieces, is_exact=precision == "float32")
-    except RuntimeError as error:
-        raise ModelError(f"{kept} cannot be read ({error})", hint="delete it: it will be made again") from None
 
 
 def _read(path: Path, config: ModelConfig) -> dict[str, Any]:

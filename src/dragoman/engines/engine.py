@@ -30,9 +30,13 @@ class Engine(Protocol):
     n_at_once: int  # searches that it can do side by side, so that none waits for the end of another
 
     def search(
-        self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, *, nbest: int, batch_tokens: int
-    ) -> list[list[Hypothesis]]:
-        """The `nbest` best hypotheses of each sentence, best first, in the order of the sentences."""
+        self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, *,
+        nbest: int, batch_tokens: int, token_log_probs: bool = False,
+    ) -> list[list[Hypothesis]]:  # fmt: skip
+        """The `nbest` best hypotheses of each sentence, best first, in the order of the sentences.
+
+        The log-probabilities of their tokens are there if asked for; where they cost nothing, always.
+        """
 
     def tokens(self, src_ids: Ids, search: SearchConfig, constraints: Constraints) -> Iterator[int]:
         """What `search` finds for one sentence with a beam of 1, each token as soon as it is chosen."""

@@ -34,8 +34,9 @@ class QuickEngine:
         self._pool = ThreadPoolExecutor(n_threads, initializer=torch.set_num_threads, initargs=(1,))
 
     def search(
-        self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, *, nbest: int, batch_tokens: int
-    ) -> list[list[Hypothesis]]:
+        self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, *,
+        nbest: int, batch_tokens: int, token_log_probs: bool = False,
+    ) -> list[list[Hypothesis]]:  # fmt: skip
         """By beam search, or greedily with a beam of 1."""
 
         def find(rows: list[int]) -> list[list[Hypothesis]]:

@@ -42,8 +42,9 @@ class TorchEngine:
 
     @torch.inference_mode()
     def search(
-        self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, *, nbest: int, batch_tokens: int
-    ) -> list[list[Hypothesis]]:
+        self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, *,
+        nbest: int, batch_tokens: int, token_log_probs: bool = False,
+    ) -> list[list[Hypothesis]]:  # fmt: skip
         """By beam search, or greedily with a beam of 1."""
 
         def find(rows: list[int], begun: Begun) -> list[list[Hypothesis]]:

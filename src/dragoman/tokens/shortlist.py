@@ -28,13 +28,14 @@ _Floats = npt.NDArray[np.float64]
 # Chosen so that hardly a subword of held-out references is missing: docs/notes/0006-engines.md has the numbers.
 WIDTH = 20  # translations kept of a source subword; one seen so seldom that it has no more keeps all
 N_COMMON = 4000  # subwords that every sentence may use, but no more than half the vocabulary
+_USUAL = 3  # times in the target text: what is rarer a model hardly learns to write
 _MOST_PAIRS = 200_000  # looked at, evenly spaced
 _MOST_LINKS = 8_000_000  # which bounds memory, also where sentences are long
 _ROUNDS = 4  # of expectation and maximization
 _NULL = PAD_ID  # what target subwords without a source come from; no source has padding
 
-_VERSION = 1
-_TENSORS = ("common", "starts", "candidates")
+_VERSION = 2
+_TENSORS = ("common", "starts", "candidates", "usual")
 
 
 class Pairs(Protocol):
@@ -54,6 +55,7 @@ class Shortlist:
     common: npt.NDArray[np.int64]  # those for any source
     starts: npt.NDArray[np.int64]  # of each source subword's translations among the candidates; one more at the end
     candidates: npt.NDArray[np.int64]
+    usual: npt.NDArray[np.int64]  # ascending: what translations are made of, whatever the source
 
     @property
     def vocab_size(self) -> int:
@@ -88,6 +90,8 @@ class Shortlist:
             raise ModelError(f"there is no shortlist {path}", hint="make one with `dragoman shortlist`") from None
         except (SafetensorError, OSError) as error:
             raise ModelError(f"{path} cannot be read ({error})", hint=remake) from None
+        if version == "1" and {"common", "candidates"} <= found.keys():  # which knew nothing of what is usual
+            found["usual"], version = np.unique(np.concatenate([found["common"], found["candidates"]])), str(_VERSION)
         if version != str(_VERSION) or not _is_whole(found):
             raise ModelError(f"{path} is no shortlist that this Dragoman can read", hint=remake)
         shortlist = cls(**{name: found[name].astype(np.int64) for name in _TENSORS})
@@ -107,10 +111,10 @@ def _is_whole(found: dict[str, npt.NDArray[Any]]) -> bool:
     """Whether these tensors are those of a shortlist, so that looking something up in it cannot fail."""
     if found.keys() != set(_TENSORS) or any(values.ndim != 1 or values.dtype != np.int32 for values in found.values()):
         return False
-    common, starts, candidates = (found[name] for name in _TENSORS)
+    common, starts, candidates, usual = (found[name] for name in _TENSORS)
     if len(starts) == 0 or starts[0] != 0 or starts[-1] != len(candidates) or (np.diff(starts) < 0).any():
         return False
-    return all(((ids >= 0) & (ids < len(starts) - 1)).all() for ids in (common, candidates))
+    return all(((ids >= 0) & (ids < len(starts) - 1)).all() for ids in (common, candidates, usual))
 
 
 def build_shortlist(pairs: Pairs, vocab_size: int, *, width: int = WIDTH, n_common: int = N_COMMON) -> Shortlist:
@@ -119,6 +123,7 @@ def build_shortlist(pairs: Pairs, vocab_size: int, *, width: int = WIDTH, n_comm
     tgt, tgt_lens = _concatenated([pairs.tgt(i)[:-1] for i in chosen])  # eos has its place among the common
     n_V = np.bincount(tgt, minlength=vocab_size)
     n_V[[PAD_ID, UNK_ID, BOS_ID, EOS_ID]] = len(tgt) + 1  # before all others
+    usual = np.flatnonzero(n_V >= _USUAL)
     common = np.sort(np.argsort(-n_V, kind="stable")[: min(n_common, vocab_size // 2)])
     # What is common needs no source, so most of the text is left out from here on, and little is left to count.
     is_rarer_V = np.ones(vocab_size, dtype=bool)
@@ -128,7 +133,7 @@ def build_shortlist(pairs: Pairs, vocab_size: int, *, width: int = WIDTH, n_comm
     src, src_lens = _concatenated([np.concatenate([[_NULL], pairs.src(i)[:-1]]) for i in chosen])
     links = _Links.between(src, src_lens, tgt[is_rarer], pair_of)
     src_C, tgt_C, n_C = links.expected_counts(vocab_size)
-    return Shortlist(common, *_likeliest(src_C, tgt_C, n_C, vocab_size, width))
+    return Shortlist(common, *_likeliest(src_C, tgt_C, n_C, vocab_size, width), usual)
 
 
 def coverage(shortlist: Shortlist, pairs: Iterable[tuple[Sequence[int], Sequence[int]]]) -> Coverage:
