@@ -316,14 +316,12 @@ def load(
     device: str = "auto",
     threads: int | None = None,
     shortlist: bool = True,
-    n_sentences: int | None = None,
 ) -> Translator:
     """The translator in a run folder or checkpoint. Reads TOML, SentencePiece and safetensors: never a pickle.
 
     Of several folders the probabilities are averaged, if the models have the same subwords.
 
-    The engine "auto" is CTranslate2 where it is installed and fits the model, unless there is a CUDA device; for a wide
-    model it is our own int8 if `n_sentences`, about how many there are to translate, is given and is large. The
+    The engine "auto" is CTranslate2 where it is installed and fits the model, unless there is a CUDA device. The
     precision "auto" is int8 on a processor, and float32 with the engine "torch".
 
     Without `shortlist` int8 and bfloat16 look at every subword for every token. With it, CTranslate2 looks at those
@@ -335,7 +333,7 @@ def load(
     subwords = _load_subwords(models)
     chosen = load_engine(
         models, subwords, engine=engine, precision=precision, device=device, threads=threads,
-        shortlist=shortlist, n_sentences=n_sentences,
+        shortlist=shortlist,
     )  # fmt: skip
     return Translator(chosen, subwords, config, folder)
 

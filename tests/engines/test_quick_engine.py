@@ -180,16 +180,13 @@ def test_a_shortlist_in_the_folder_is_used_unless_refused(folder: Path, ours: Tr
 
 
 @needs_int8
-def test_much_of_a_wide_model_is_for_our_own_int8(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def engine(n_sentences: int | None, **choice: Any) -> str:
-        return type(load(folder, n_sentences=n_sentences, device="cpu", **choice).engine).__name__
+def test_which_engine_is_taken(folder: Path) -> None:
+    def engine(**choice: Any) -> str:
+        return type(load(folder, device="cpu", **choice).engine).__name__
 
-    assert engine(10_000) == "Ct2Engine", "a narrow model"
-    monkeypatch.setattr("dragoman.engines.choose._WIDE", 1)
-    assert engine(10_000) == engine(10_000, precision="int8") == "QuickEngine"
-    assert engine(None) == engine(10) == engine(10_000, precision="float32") == "Ct2Engine"
-    assert engine(10_000, engine="ct2") == "Ct2Engine"
-    assert engine(None, precision="bfloat16") == "QuickEngine"
+    assert engine() == engine(precision="int8") == engine(precision="float32") == engine(engine="ct2") == "Ct2Engine"
+    assert engine(precision="bfloat16") == engine(engine="torch", precision="int8") == "QuickEngine"
+    assert engine(engine="torch") == "TorchEngine"
 
 
 def test_what_cannot_be_had_is_said(folder: Path) -> None:

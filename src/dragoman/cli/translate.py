@@ -84,7 +84,7 @@ def command(file: str | None, model: tuple[str, ...], output: Path | None, style
     is_pipe = is_stdin or (os.path.exists(str(file)) and not os.path.isfile(str(file)))  # which is read but once
     total = None if is_pipe else count_lines(str(file))
     chosen = {name: flags[name] for name in ("engine", "precision", "device", "threads", "shortlist")}
-    translator = load(model, **chosen, n_sentences=total)
+    translator = load(model, **chosen)
     lines = read_lines(_stdin(), name="stdin") if is_stdin else read_lines(str(file))
     window = 1 if is_stdin and sys.stdin.isatty() else _WINDOW
     account = _Account()

@@ -17,9 +17,6 @@ from dragoman.tokens.subwords import Subwords
 EngineName = Literal["auto", "torch", "ct2"]
 PrecisionName = Literal["auto", "float32", "int8", "bfloat16"]
 
-_MANY = 500  # sentences, from which on loading torch is worth its time
-_WIDE = 384  # d_model, from which on our search in int8 gives more an hour than CTranslate2's
-
 
 def load_engine(
     models: Sequence[tuple[Path, Config]],
@@ -30,7 +27,6 @@ def load_engine(
     device: str,
     threads: int | None,
     shortlist: bool,
-    n_sentences: int | None,
 ) -> Engine:
     """The engine with the weights of these run folders, whose settings are beside them."""
     for name, value, choices in (("engine", engine, EngineName), ("precision", precision, PrecisionName)):
@@ -42,7 +38,8 @@ def load_engine(
         raise ConfigError("several models are averaged by the torch engine, in float32", hint="use --engine torch")
     folder, config = models[0]
     if engine == "auto":
-        engine, precision = _chosen(models, precision, device, n_sentences)
+        suits = len(models) == 1 and precision != "bfloat16" and _suits_ct2(config, device)
+        engine = "ct2" if suits else "torch"
     if engine == "torch":
         if precision in ("int8", "bfloat16"):
             return _load_quick(folder, config, precision, device, threads, shortlist=shortlist)
@@ -51,22 +48,6 @@ def load_engine(
         raise ConfigError("the engine ct2 has no bfloat16 on a processor", hint="use --engine torch, or int8")
     precision = "int8" if precision == "auto" else precision
     return _load_ct2(folder, config, subwords, precision, device, threads, shortlist=shortlist)
-
-
-def _chosen(
-    models: Sequence[tuple[Path, Config]], precision: PrecisionName, device: str, n_sentences: int | None
-) -> tuple[EngineName, PrecisionName]:
-    """The fastest that is there: for many sentences of a wide model our own int8, else CTranslate2."""
-    _, config = models[0]
-    if len(models) > 1 or precision == "bfloat16" or not _suits_ct2(config, device):
-        return "torch", precision
-    is_much = (n_sentences or 0) >= _MANY and config.model.d_model >= _WIDE
-    if is_much and precision in ("auto", "int8") and importlib.util.find_spec("torch") is not None:
-        from dragoman.engines.products import has_int8
-
-        if has_int8():
-            return "torch", "int8"
-    return "ct2", precision
 
 
 def _suits_ct2(config: Config, device: str) -> bool:
