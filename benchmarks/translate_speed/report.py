@@ -26,7 +26,8 @@ def summarize(run: dict[str, Any], n_sentences: int) -> dict[str, dict[str, Any]
     reference = next((about[name]["bleu"] for name in REFERENCES if name in about), None)
     summary = {}
     for name, one in about.items():
-        reports = [r["systems"][name] for r in rounds]
+        present = [r for r in rounds if name in r["systems"]]
+        reports = [r["systems"][name] for r in present]
         tokens = [report["tgt_tokens"] / report["wall_s"] for report in reports]
         sentences = [n_sentences / report["wall_s"] for report in reports]
         macs = sum(one["macs"].values())
@@ -39,7 +40,7 @@ def summarize(run: dict[str, Any], n_sentences: int) -> dict[str, dict[str, Any]
             "sentences_per_s_min": min(sentences),
             "sentences_per_s_max": max(sentences),
             "gmacs_per_s": median(macs / report["wall_s"] for report in reports) / 1e9,
-            "int8_share": median(macs / r["systems"][name]["wall_s"] / r["peaks"]["int8"] for r in rounds),
+            "int8_share": median(macs / r["systems"][name]["wall_s"] / r["peaks"]["int8"] for r in present),
             "p50_ms": 1000 * percentile(times, 50),
             "p99_ms": 1000 * percentile(times, 99),
             "peak_rss_mb": max(report["peak_rss_mb"] for report in reports),
@@ -53,8 +54,9 @@ def summarize(run: dict[str, Any], n_sentences: int) -> dict[str, dict[str, Any]
 
 
 def _ratio(rounds: list[dict[str, Any]], name: str, other: str, clock: str) -> float:
-    """How many times as fast as the other, in sentences: the median over the rounds."""
-    return median(r["systems"][other][clock] / r["systems"][name][clock] for r in rounds)
+    """How many times as fast as the other, in sentences: the median over the rounds that have both."""
+    both = [r["systems"] for r in rounds if name in r["systems"] and other in r["systems"]]
+    return median(systems[other][clock] / systems[name][clock] for systems in both)
 
 
 def table(run: dict[str, Any]) -> str:

@@ -29,6 +29,7 @@ from dragoman.tokens.subwords import Subwords
 
 _SCRATCH = ENVIRONMENTS / "translate_speed"
 _HERE = Path(__file__).resolve().parent
+_SLOW = 5  # times as slow as the fastest: such a system takes part in the first round only
 
 
 def measure(task: Task, systems: list[str], threads: int, n_rounds: int) -> dict[str, Any]:
@@ -45,7 +46,7 @@ def measure(task: Task, systems: list[str], threads: int, n_rounds: int) -> dict
     refused: dict[str, str] = {}
     try:
         peak.answer()
-        largest = 0.0
+        largest, took_s = 0.0, {}
         for name in systems:  # one after the other: building and tuning are work too
             check_memory(name, largest)
             worker, hello = _start(name, path, threads, cores)
@@ -55,9 +56,11 @@ def measure(task: Task, systems: list[str], threads: int, n_rounds: int) -> dict
                 continue
             workers.append(worker)
             about[name] = hello
-            largest = max(largest, worker.ask("run")["peak_rss_mb"])
+            report = worker.ask("run")
+            largest, took_s[name] = max(largest, report["peak_rss_mb"]), report["wall_s"]
             say(f"{name} {hello['version']}: {hello['settings']}")
-        rounds = [_round(r, n_rounds, peak, workers) for r in range(n_rounds)]
+        quick = [worker for worker in workers if took_s[worker.peer] < _SLOW * min(took_s.values())]
+        rounds = [_round(r, n_rounds, peak, quick if r else workers) for r in range(n_rounds)]
         outputs = {worker.peer: json.loads(_output(worker.peer).read_text()) for worker in workers}
         # After all rounds: some take other threads or weights for this, whose memory would count.
         singles = [_singles(r, n_rounds, workers) for r in range(n_rounds)]

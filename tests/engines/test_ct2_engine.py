@@ -251,7 +251,7 @@ def test_files_made_for_another_processor_are_made_anew(
     copy = shutil.copytree(folder, tmp_path / "run", ignore=shutil.ignore_patterns("ct2", "checkpoints"))
     sizes = {}
     for levels in (127, 63):
-        monkeypatch.setattr("dragoman.engines.ct2_engine.byte_levels", lambda levels=levels: levels)
+        monkeypatch.setattr("dragoman.engines.ct2_files.byte_levels", lambda levels=levels: levels)
         load(copy, engine="ct2", precision="int8")
         sizes[levels] = (copy / "ct2" / "int8-short" / "model.bin").read_bytes()
     assert sizes[127] != sizes[63]

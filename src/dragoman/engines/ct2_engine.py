@@ -15,32 +15,22 @@ scored may need any subword, and is left to the whole model.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
-import shutil
-import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from threading import Lock
 from typing import Any, Literal
 
-from dragoman.checkpoint.ct2 import write_ct2
-from dragoman.checkpoint.folder import SHORTLIST, WEIGHTS, new_folder, open_weights, write_text
-from dragoman.checkpoint.shapes import check_shapes, weight_shapes
+from dragoman.checkpoint.folder import SHORTLIST
 from dragoman.config import Config
-from dragoman.engines.engine import Ids, n_cores
-from dragoman.engines.processor import byte_levels, has_avx512
-from dragoman.errors import ModelError
-from dragoman.model.config import ModelConfig
+from dragoman.engines.ct2_files import Ct2Files
+from dragoman.engines.engine import Ids
+from dragoman.engines.processor import has_avx512
 from dragoman.search.step import Constraints, Hypothesis, SearchConfig, check_nbest
 from dragoman.search.step import length_penalty as penalty
-from dragoman.tokens.shortlist import Shortlist
 from dragoman.tokens.subwords import EOS_ID, Subwords
 
-_STAMP = "made-from.json"
-_HASH_BLOCK = 1 << 20
 _USUAL_LENGTH = 20  # at which |Y| ** (alpha * 20 / 25) ranks as the paper's penalty does
 _SHORTEST_FIRST = -10.0  # as a penalty: of too many, those that ended first are kept; beyond, powers overflow
 _MOST_TOKENS = 512  # in a batch: with more it is slower
@@ -225,7 +215,7 @@ def load_ct2_engine(
     """
     if has_avx512():  # it keeps to AVX2 where it is not told that there is more, and looks for that once in a process
         os.environ.setdefault("CT2_FORCE_CPU_ISA", "AVX512")
-    files = _Files(folder, config.model, subwords.pieces(range(subwords.vocab_size)), precision, threads)
+    files = Ct2Files(folder, config.model, subwords.pieces(range(subwords.vocab_size)), precision, threads)
     has_short = shortlist and precision == "int8" and (folder / SHORTLIST).exists()
     return Ct2Engine(
         files.whole,
@@ -233,90 +223,3 @@ def load_ct2_engine(
         is_exact=precision == "float32",
         short=files.short(folder / SHORTLIST) if has_short else None,
     )
-
-
-@dataclass(frozen=True, slots=True)
-class _Files:
-    """CTranslate2's files in a run folder, made where they are missing or of other weights."""
-
-    folder: Path
-    config: ModelConfig
-    pieces: list[str]
-    precision: Literal["float32", "int8"]
-    threads: int | None
-
-    def whole(self) -> Any:
-        """A translator that can write every subword."""
-        return self._opened(self.precision, "", lambda: None)
-
-    def short(self, path: Path) -> Any:
-        """A translator that writes what is on the shortlist in this file."""
-        return self._opened(
-            f"{self.precision}-short", _hash(path), lambda: Shortlist.load(path, len(self.pieces)).usual.tolist()
-        )
-
-    def _opened(self, name: str, of: str, tgt_ids: Callable[[], list[int] | None]) -> Any:
-        kept, weights = self.folder / "ct2" / name, self.folder / WEIGHTS
-        levels = byte_levels() if self.precision == "int8" else None
-        described = hashlib.sha256(repr((self.config, self.pieces, levels, of)).encode()).hexdigest()
-        if not _is_current(kept, weights, described):
-            files = self.config, _read(weights, self.config), self.pieces, levels, tgt_ids()
-            try:
-                shutil.rmtree(kept, ignore_errors=True)
-                with new_folder(kept) as part:
-                    write_ct2(part, *files)
-                    write_text(part / _STAMP, json.dumps(_stamp(weights, described)) + "\n")
-            except OSError:  # a folder that may not be written to
-                with tempfile.TemporaryDirectory() as scratch:
-                    write_ct2(Path(scratch), *files)
-                    return self._translator(Path(scratch))
-        try:
-            return self._translator(kept)
-        except RuntimeError as error:
-            raise ModelError(f"{kept} cannot be read ({error})", hint="delete it: it will be made again") from None
-
-    def _translator(self, path: Path) -> Any:
-        import ctranslate2
-
-        return ctranslate2.Translator(
-            str(path),
-            compute_type=self.precision,
-            inter_threads=self.threads or n_cores(),
-            intra_threads=1,
-            max_queued_batches=-1,
-        )
-
-
-def _read(path: Path, config: ModelConfig) -> dict[str, Any]:
-    """The weights of a run folder as numpy arrays."""
-    with open_weights(path, "numpy") as file:
-        tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    check_shapes(path, {name: value.shape for name, value in tensors.items()}, weight_shapes(config))
-    return tensors
-
-
-def _is_current(kept: Path, weights: Path, described: str) -> bool:
-    """Whether the files were made from these weights: the same size and time, or else the same bytes."""
-    try:
-        stamp = json.loads((kept / _STAMP).read_text(encoding="utf-8"))
-        status = weights.stat()
-    except (OSError, ValueError):
-        return False
-    if stamp.get("described") != described:
-        return False
-    if (stamp.get("size"), stamp.get("time")) == (status.st_size, status.st_mtime_ns):
-        return True
-    return bool(stamp.get("hash") == _hash(weights))
-
-
-def _stamp(weights: Path, described: str) -> dict[str, Any]:
-    status = weights.stat()
-    return {"size": status.st_size, "time": status.st_mtime_ns, "hash": _hash(weights), "described": described}
-
-
-def _hash(path: Path) -> str:
-    digest = hashlib.blake2b(digest_size=16)
-    with path.open("rb") as file:
-        while block := file.read(_HASH_BLOCK):
-            digest.update(block)
-    return digest.hexdigest()
