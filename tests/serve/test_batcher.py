@@ -60,6 +60,33 @@ def test_long_requests_are_cut_into_batches_and_put_together_again() -> None:
     assert max(map(len, translator.calls)) <= 4
 
 
+@pytest.mark.parametrize(("n", "n_left"), [(15, 15), (16, 0), (40, 0)])
+def test_enough_for_a_batch_is_read_while_another_is_computed(n: int, n_left: int) -> None:
+    async def main() -> None:
+        translator = TameTranslator()
+        translator.may_go_on.clear()
+        one = batcher(translator, n_ahead=1, max_batch=64, max_queue=200)
+
+        async def ask(text: str, n: int) -> list[asyncio.Future[Any]]:
+            asked = [asyncio.ensure_future(one.translate([text], Search())) for _ in range(n)]
+            for _ in range(5):  # turns of the event loop, in which all is given out that will be
+                await asyncio.sleep(0)
+            return asked
+
+        asked = await ask("a", 1)
+        asked += await ask("b", n)
+        assert one.n_waiting == n_left
+        if not n_left:
+            asked += await ask("c", 30)
+            assert one.n_waiting == 30, "no more than one is ahead of the worker"
+        translator.may_go_on.set()
+        found = await asyncio.gather(*asked)
+        assert [each[0].text for each in found] == ["A", *"B" * n, *"C" * (len(asked) - n - 1)]
+        one.close()
+
+    asyncio.run(main())
+
+
 def test_a_request_that_finds_nobody_waiting_is_always_taken() -> None:
     async def main() -> None:
         translator = TameTranslator()

@@ -1,7 +1,8 @@
 """Requests translated together as they arrive: while the model works on some, others gather.
 
-Nothing waits for company: an idle worker takes what is there. A request with many sentences does not hold up the
-others, because each batch takes some of every request in turn. All of this runs in one event loop; only the model's
+Nothing waits for company: an idle worker takes what is there. While all compute, some more may read a batch ahead of
+time if it is worth it, so that none of the former is idle at its end. A request with many sentences does not hold up
+the others, because each batch takes some of every request in turn. All of this runs in one event loop; only the model's
 own work is done in threads.
 """
 
@@ -18,6 +19,7 @@ from typing import Any
 from dragoman.translator import Translation, Translator
 
 _SHARE = 8  # sentences of one request, before the next request has its turn
+_WORTH_READING = 16  # sentences: fewer had better gather until a worker is idle
 
 
 class QueueFullError(Exception):
@@ -59,14 +61,18 @@ class Batcher:
         translator: Translator,
         *,
         n_workers: int,
+        n_ahead: int = 0,
         max_batch: int,
         max_queue: int,
         observe: Callable[[int, float], None] = lambda n_sentences, seconds: None,
     ) -> None:
-        """`observe` is told of each batch: how many sentences, and how long it took."""
+        """`n_workers` batches are computed at a time, and `n_ahead` more may be read and wait inside the translator.
+
+        `observe` is told of each batch: how many sentences, and how long it took.
+        """
         self._translator, self._max_batch, self._max_queue, self._observe = translator, max_batch, max_queue, observe
-        self._pool = ThreadPoolExecutor(n_workers, thread_name_prefix="translate")
-        self._n_idle = n_workers
+        self._pool = ThreadPoolExecutor(n_workers + n_ahead, thread_name_prefix="translate")
+        self._n_idle, self._n_ahead = n_workers, n_ahead
         self._jobs: deque[_Job] = deque()
         self._is_due = False
         self.n_waiting = 0
@@ -101,11 +107,14 @@ class Batcher:
 
     def _give_out(self, loop: asyncio.AbstractEventLoop) -> None:
         self._is_due = False
-        while self._n_idle and self._jobs:
-            search, batch = self._take(-(-self.n_waiting // self._n_idle))
+        while self._jobs and self._has_room():
+            search, batch = self._take(-(-self.n_waiting // max(1, self._n_idle)))
             self._n_idle -= 1
             work = loop.run_in_executor(self._pool, self._work, [job.sentences[i] for job, i in batch], search)
             work.add_done_callback(lambda ended, batch=batch: self._finish(loop, batch, ended))  # type: ignore[misc]
+
+    def _has_room(self) -> bool:
+        return self._n_idle > 0 or (self._n_idle > -self._n_ahead and self.n_waiting >= _WORTH_READING)
 
     def _take(self, n_share: int) -> tuple[Search, list[tuple[_Job, int]]]:
         """Sentences of the oldest request and of others that are searched for in the same way."""

@@ -25,7 +25,6 @@ _SHORT = 15  # characters; a single word is often taken for another language
 _CHUNK = 64  # sentences of a file that wait in the queue at a time
 _PATIENCE_S = 0.05  # until a file tries again to get into a full queue
 _MOST_ALONE = 16  # requests that wait to be worked on alone
-_WORKERS_PER_THREAD = 2  # of the engine: while one batch is computed, another is read or written
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,11 +59,13 @@ class Service:
         self.rate = Rate(limits.requests_per_minute)
         self.models: dict[tuple[str, str], Model] = {}
         for src, tgt, folder, translator in models:
+            n_workers = _n_workers(translator, threads)
             self.models[src, tgt] = Model(
                 src=src, tgt=tgt, folder=folder, translator=translator,
                 batcher=Batcher(
                     translator,
-                    n_workers=_n_workers(translator, threads),
+                    n_workers=n_workers,
+                    n_ahead=n_workers if translator.engine.n_at_once > 1 else 0,
                     max_batch=limits.max_batch,
                     max_queue=limits.max_queue,
                     observe=self._observe(f"{src}-{tgt}"),
@@ -156,10 +157,10 @@ class Service:
 
 
 def _n_workers(translator: Translator, threads: int | None) -> int:
-    """Enough to keep the threads of the engine busy, if it can do several things at once."""
+    """As many as the engine has threads, if it can do several things at once."""
     if translator.engine.n_at_once == 1:
         return 1
-    return _WORKERS_PER_THREAD * (threads or max(n_cores(), translator.engine.n_at_once))
+    return threads or max(n_cores(), translator.engine.n_at_once)
 
 
 def _document(text: str, language: str, style: str) -> Document | Markup:
