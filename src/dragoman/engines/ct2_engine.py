@@ -77,8 +77,12 @@ class Ct2Engine:
             for row, hypotheses in zip(rows, result(), strict=True):
                 found[row] = hypotheses
         # Neither the end of what it cuts nor what it forbids or forces has the model's own probability there.
+        is_odd = [
+            [bool(constraints) or len(ids) >= limit for ids, _ in hyps]
+            for limit, hyps in zip(limits, found, strict=True)
+        ]
         translator = self._translator(constraints)
-        self._count(translator, src_ids, found, range(len(found)) if constraints else full, batch_tokens)
+        self._count(translator, src_ids, found, is_odd, batch_tokens)
         best = [_ranked(hypotheses, search.length_penalty)[:nbest] for hypotheses in found]
         if token_log_probs:
             self._add_numbers(translator, src_ids, best, batch_tokens)
@@ -161,11 +165,11 @@ class Ct2Engine:
         translator: Any,
         src_ids: Sequence[Ids],
         found: list[list[tuple[list[int], float]]],
-        rows: Sequence[int],
+        is_odd: list[list[bool]],
         batch_tokens: int,
     ) -> None:
-        """Gives the hypotheses of these sentences the log-probabilities of forced decoding."""
-        places = [(row, k) for row in rows for k in range(len(found[row]))]
+        """Gives odd hypotheses the log-probabilities of forced decoding."""
+        places = [(row, k) for row, odd in enumerate(is_odd) for k in range(len(odd)) if odd[k]]
         targets = [found[row][k][0] for row, k in places]
         numbers = self._scored(translator, [src_ids[row] for row, _ in places], targets, batch_tokens)
         for (row, k), ids, log_probs in zip(places, targets, numbers, strict=True):
