@@ -4,9 +4,9 @@ It searches as our beam search does, but for three things. It divides by |Y| ** 
 ((5 + |Y|) / 6) ** alpha: so it is asked for what it finished, with log-probabilities, and ranking is done here. Where
 more than `beam` have ended in the last step it drops some by its own penalty: so in float32 it is asked for twice as
 many, of which those that came too late are dropped here; in int8, which is for speed, that is let be. And it has one
-limit of length for all sentences, and does not count the end of what it cuts there: the few sentences that reach their
-own limit are searched again, with others of the same limit, and counted. Of those only, it may choose others than our
-search.
+limit of length for all sentences, and does not count the end of what it cuts there: so limits are rounded up, sentences
+of one rounded limit are searched together, and what is longer than its own limit is cut here and counted. Of those
+only, it may choose others than our search.
 
 In int8 it writes only the subwords that the training text's translations are made of, by a model of its own that has no
 others: which they are does not depend on the sentence, so that neighbours change nothing. What is forced, forbidden or
@@ -33,6 +33,7 @@ from dragoman.tokens.subwords import EOS_ID, Subwords
 
 _USUAL_LENGTH = 20  # at which |Y| ** (alpha * 20 / 25) ranks as the paper's penalty does
 _SHORTEST_FIRST = -10.0  # as a penalty: of too many, those that ended first are kept; beyond, powers overflow
+_LEAST_LIMIT, _LIMITS_APART = 80, 16  # tokens; limits are rounded up to the former, or to a multiple of the latter
 _MOST_TOKENS = 512  # in a batch: with more it is slower
 _LEAST_PENALTY = 1e-6  # with 0 it would stop as soon as the best has ended, before the others of an n-best list
 
@@ -65,17 +66,17 @@ class Ct2Engine:
         if not src_ids:
             return []
         limits = constraints.limits([len(ids) for ids in src_ids], search.max_extra_tokens)
-        found = self._search(src_ids, search, constraints, max(limits), batch_tokens)()
-        full = [row for row, hyps in enumerate(found) if any(len(ids) >= limits[row] for ids, _ in hyps)]
-        alike = {limit: [row for row in full if limits[row] == limit] for limit in {limits[row] for row in full}}
-        again = [
+        alike: dict[int, list[int]] = {}  # the rows of each rounded limit, which no neighbour changes
+        for row, limit in enumerate(limits):
+            alike.setdefault(_rounded(limit), []).append(row)
+        begun = [
             (rows, self._search([src_ids[row] for row in rows], search, constraints.of(rows), limit, batch_tokens))
             for limit, rows in alike.items()
-            if limit < max(limits)
         ]
-        for rows, result in again:
+        found: list[list[tuple[list[int], float]]] = [[] for _ in src_ids]
+        for rows, result in begun:
             for row, hypotheses in zip(rows, result(), strict=True):
-                found[row] = hypotheses
+                found[row] = _in_time(_cut(hypotheses, limits[row]), search.beam)
         # Neither the end of what it cuts nor what it forbids or forces has the model's own probability there.
         is_odd = [
             [bool(constraints) or len(ids) >= limit for ids, _ in hyps]
@@ -156,7 +157,7 @@ class Ct2Engine:
         def finished(result: Any) -> list[tuple[list[int], float]]:
             scored = zip(result.hypotheses, result.scores, strict=True)
             named = [([self._ids[piece] for piece in pieces], score, len(pieces) + 1) for pieces, score in scored]
-            return _in_time([(ids, score * length**alpha) for ids, score, length in named], search.beam)
+            return [(ids, score * length**alpha) for ids, score, length in named]
 
         return lambda: [finished(one.result()) for one in begun]
 
@@ -187,6 +188,19 @@ class Ct2Engine:
 
     def _named(self, ids: Ids) -> list[str]:
         return [self._pieces[i] for i in ids]
+
+
+def _rounded(limit: int) -> int:
+    """A limit that is no smaller, and that many sentences share."""
+    return max(_LEAST_LIMIT, -(-limit // _LIMITS_APART) * _LIMITS_APART)
+
+
+def _cut(hypotheses: list[tuple[list[int], float]], limit: int) -> list[tuple[list[int], float]]:
+    """No longer than the limit; of those that are then the same, the first."""
+    shorter: dict[tuple[int, ...], float] = {}
+    for ids, log_prob in hypotheses:
+        shorter.setdefault(tuple(ids[:limit]), log_prob)
+    return [(list(ids), log_prob) for ids, log_prob in shorter.items()]
 
 
 def _in_time(hypotheses: list[tuple[list[int], float]], beam: int) -> list[tuple[list[int], float]]:
