@@ -5,6 +5,7 @@ Also a corpus, a trained run and processes to start commands in, shared by the t
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from hypothesis import settings
 from small_run import Corpus, Forks, shared
 
 torch.set_num_threads(1)
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as in a job in the background, whose children would ignore it
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 settings.register_profile("dragoman", deadline=None, derandomize=True, max_examples=25)
 settings.load_profile("dragoman")
