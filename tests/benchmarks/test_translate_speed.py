@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
 import torch
 from benchmarks.driver import in_turn
+from benchmarks.translate_speed.grow import grown
 from benchmarks.translate_speed.macs import translation_macs
 from benchmarks.translate_speed.report import percentile, summarize, table
 from benchmarks.translate_speed.run import keep
@@ -150,3 +151,27 @@ def test_another_model_is_found_out() -> None:
         check([[-0.5, -0.11]], task)
     with pytest.raises(SystemExit, match="not the same model"):
         check([[float("nan"), -0.1]], task)
+
+
+def test_a_grown_model_computes_what_the_narrow_one_does() -> None:
+    narrow = small_model(norm="pre", positions="learned")
+    shape = {"d_model": 32, "d_ff": 48, "n_encoder_layers": 4, "n_decoder_layers": 6}
+    wide = Transformer(replace(narrow.config, **shape)).eval()
+    ids = torch.randint(3, 17, (2, 5, 9))
+    expected = narrow(*ids).log_softmax(dim=-1)
+
+    def farthest(noise: float) -> float:
+        torch.manual_seed(2)
+        wide.load_state_dict(grown(narrow.state_dict(), narrow.config, wide.config, noise))
+        return (wide(*ids).log_softmax(dim=-1) - expected).abs().max().item()
+
+    assert farthest(0.0) < 0.05  # untrained layers add a thousandth of what they would
+    assert farthest(0.0) < farthest(0.02) < 1
+    matrices = [weight for weight in wide.parameters() if weight.dim() > 1]
+    assert len({tuple(weight.flatten().tolist()) for weight in matrices}) == len(matrices)
+
+
+def test_only_a_model_that_can_grow_is_grown() -> None:
+    narrow = small_model(norm="pre")
+    with pytest.raises(SystemExit, match="learned positions"):
+        grown(narrow.state_dict(), narrow.config, replace(narrow.config, d_model=32, d_ff=48))
