@@ -14,6 +14,7 @@ from typing import Any, Literal
 from dragoman.checkpoint.ct2 import write_ct2
 from dragoman.checkpoint.folder import WEIGHTS, new_folder, open_weights, write_text
 from dragoman.checkpoint.shapes import check_shapes, weight_shapes
+from dragoman.engines.ct2_threads import Split, best_split
 from dragoman.engines.engine import n_cores
 from dragoman.engines.processor import byte_levels
 from dragoman.errors import ModelError
@@ -58,22 +59,28 @@ class Ct2Files:
             except OSError:  # a folder that may not be written to
                 with tempfile.TemporaryDirectory() as scratch:
                     write_ct2(Path(scratch), *files)
-                    return self._translator(Path(scratch))
+                    return self._translator(Path(scratch), is_kept=False)
         try:
             return self._translator(kept)
         except RuntimeError as error:
             raise ModelError(f"{kept} cannot be read ({error})", hint="delete it: it will be made again") from None
 
-    def _translator(self, path: Path) -> Any:
+    def _translator(self, path: Path, *, is_kept: bool = True) -> Any:
         import ctranslate2
 
-        return ctranslate2.Translator(
-            str(path),
-            compute_type=self.precision,
-            inter_threads=self.threads or n_cores(),
-            intra_threads=1,
-            max_queued_batches=-1,
-        )
+        n_threads = self.threads or n_cores()
+
+        def opened(split: Split) -> Any:
+            inter, intra = split
+            return ctranslate2.Translator(
+                str(path),
+                compute_type=self.precision,
+                inter_threads=inter,
+                intra_threads=intra,
+                max_queued_batches=-1,
+            )
+
+        return opened(best_split(path, n_threads, opened, self.pieces) if is_kept else (n_threads, 1))
 
 
 def _read(path: Path, config: ModelConfig) -> dict[str, Any]:

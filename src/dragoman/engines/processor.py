@@ -42,9 +42,20 @@ def has_bfloat16() -> bool:
     return least_s(torch.bfloat16) < 3 * least_s(torch.float32)
 
 
+def processor_name(cpuinfo: Path = CPUINFO) -> str:
+    """What the processor calls itself, or else its kind."""
+    return _said(cpuinfo, "model name") or platform.processor() or platform.machine()
+
+
 def _flags(cpuinfo: Path) -> set[str]:
     """What Linux says that an x86 processor has; nothing elsewhere."""
+    return set(_said(cpuinfo, "flags").split())
+
+
+def _said(cpuinfo: Path, what: str) -> str:
+    """What Linux says of the first core."""
     try:
-        return next(set(line.split()) for line in cpuinfo.read_text().splitlines() if line.startswith("flags"))
-    except (OSError, StopIteration):
-        return set()
+        lines = cpuinfo.read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.partition(":")[2].strip() for line in lines if line.partition(":")[0].strip() == what), "")
