@@ -69,8 +69,10 @@ class Ct2Engine:
         alike: dict[int, list[int]] = {}  # the rows of each rounded limit, which no neighbour changes
         for row, limit in enumerate(limits):
             alike.setdefault(_rounded(limit), []).append(row)
+        # Waiting for each result would ask for the interpreter as often, which a busy server keeps to itself.
+        waits = len(alike) > 1
         begun = [
-            (rows, self._search([src_ids[row] for row in rows], search, constraints.of(rows), limit, batch_tokens))
+            (rows, self._search([src_ids[i] for i in rows], search, constraints.of(rows), limit, batch_tokens, waits))
             for limit, rows in alike.items()
         ]
         found: list[list[tuple[list[int], float]]] = [[] for _ in src_ids]
@@ -131,9 +133,10 @@ class Ct2Engine:
         return [tuple(result.log_probs) for result in results]
 
     def _search(
-        self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, limit: int, batch_tokens: int
-    ) -> Callable[[], list[list[tuple[list[int], float]]]]:
-        """Begins a search; the result has of each sentence the ids and log-probabilities of what was finished."""
+        self, src_ids: Sequence[Ids], search: SearchConfig, constraints: Constraints, limit: int, batch_tokens: int,
+        waits: bool,
+    ) -> Callable[[], list[list[tuple[list[int], float]]]]:  # fmt: skip
+        """A search, or its begin if the caller `waits`: the ids and log-probabilities of what ended, by sentence."""
         patience, alpha = 1, search.length_penalty * _USUAL_LENGTH / (5 + _USUAL_LENGTH) or _LEAST_PENALTY
         if self._is_exact and search.beam > 1:
             patience, alpha = 2, _SHORTEST_FIRST
@@ -151,7 +154,7 @@ class Ct2Engine:
             return_scores=True,
             target_prefix=prefixes,
             no_repeat_ngram_size=constraints.no_repeat_ngram,
-            asynchronous=True,
+            asynchronous=waits,
         )
 
         def finished(result: Any) -> list[tuple[list[int], float]]:
@@ -159,7 +162,7 @@ class Ct2Engine:
             named = [([self._ids[piece] for piece in pieces], score, len(pieces) + 1) for pieces, score in scored]
             return [(ids, score * length**alpha) for ids, score, length in named]
 
-        return lambda: [finished(one.result()) for one in begun]
+        return lambda: [finished(one.result() if waits else one) for one in begun]
 
     def _count(
         self,
@@ -171,6 +174,8 @@ class Ct2Engine:
     ) -> None:
         """Gives odd hypotheses the log-probabilities of forced decoding."""
         places = [(row, k) for row, odd in enumerate(is_odd) for k in range(len(odd)) if odd[k]]
+        if not places:
+            return
         targets = [found[row][k][0] for row, k in places]
         numbers = self._scored(translator, [src_ids[row] for row, _ in places], targets, batch_tokens)
         for (row, k), ids, log_probs in zip(places, targets, numbers, strict=True):
