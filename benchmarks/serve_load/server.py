@@ -1,4 +1,4 @@
-"""A server in a process of its own, and what the system says of that process."""
+"""A server in a process of its own, and what the system says of it and of those of its models."""
 
 from __future__ import annotations
 
@@ -22,14 +22,18 @@ class Server:
 
     def cpu_s(self) -> float:
         """Processor time so far, of all threads."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        fields = [(process / "stat").read_text().rpartition(")")[2].split() for process in self._processes()]
+        return sum(int(each[11]) + int(each[12]) for each in fields) / os.sysconf("SC_CLK_TCK")
 
     def rss_mb(self) -> float:
-        """Resident memory now."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        found = re.search(r"VmRSS:\s+(\d+)", status)
-        return int(found[1]) / 1024 if found else 0.0
+        """Resident memory now, what two of them share counted twice."""
+        found = [re.search(r"VmRSS:\s+(\d+)", (process / "status").read_text()) for process in self._processes()]
+        return sum(int(each[1]) / 1024 for each in found if each)
+
+    def _processes(self) -> list[Path]:
+        own = Path(f"/proc/{self.process.pid}")
+        children = (own / "task" / str(self.process.pid) / "children").read_text().split()
+        return [own, *(Path(f"/proc/{child}") for child in children)]
 
 
 @contextmanager

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import gc
 import platform
+
+_N_NEW_OBJECTS = 20_000  # between two searches for garbage; else 700, which is two requests to a server
 
 
 def keep_freed_memory() -> None:
@@ -16,3 +19,10 @@ def keep_freed_memory() -> None:
         libc = ctypes.CDLL(None)
         libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
         libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD
+
+
+def search_garbage_seldom() -> None:
+    """For many small requests; what was loaded so far is no garbage and is not searched."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(_N_NEW_OBJECTS, *gc.get_threshold()[1:])

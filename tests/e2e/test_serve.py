@@ -6,6 +6,8 @@ import concurrent.futures
 import http.client
 import json
 import os
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -354,3 +356,29 @@ def test_an_order_to_end_lets_what_is_under_way_be_finished(
         assert (tmp_path / "files" / name).read_text(encoding="utf-8") == "\n".join(expected * 300)
         with pytest.raises(ConnectionError):
             server.get("/health")
+
+
+def _models_of(server: Server) -> list[int]:
+    """The processes of a server's models."""
+    pid = server.process.pid
+    return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="processes are looked up in Linux' /proc")
+def test_no_process_of_a_model_outlives_a_server_that_was_killed(run: Path, tmp_path: Path) -> None:
+    with served(run, tmp_path) as server:
+        (child,) = _models_of(server)
+        server.process.kill()
+        server.process.wait()
+        deadline = time.monotonic() + 60
+        while Path(f"/proc/{child}").exists():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="processes are looked up in Linux' /proc")
+def test_a_server_whose_model_died_says_so_and_ends(run: Path, tmp_path: Path) -> None:
+    with served(run, tmp_path) as server:
+        os.kill(_models_of(server)[0], signal.SIGKILL)
+        assert server.process.wait(timeout=60) == 1
+        assert re.search(r"error: the process of .* ended by itself, with code -9\nhint: ", server.log())

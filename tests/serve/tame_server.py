@@ -24,13 +24,22 @@ class TameTranslator:
     """Translates by capital letters, once it may go on."""
 
     def __init__(self) -> None:
-        self.engine = SimpleNamespace(n_at_once=1)
+        self.n_at_once = 1
         self.config = SimpleNamespace(search=SimpleNamespace(beam=4))
         self.calls: list[list[str]] = []
         self.may_go_on = threading.Event()
         self.may_go_on.set()
 
-    def translate(self, sentences: Sequence[str], **options: Any) -> list[Translation]:
+    async def connect(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    async def translate(self, sentences: Sequence[str], **options: Any) -> list[Translation]:
+        return await asyncio.to_thread(self._translate, sentences)
+
+    def _translate(self, sentences: Sequence[str]) -> list[Translation]:
         self.calls.append(list(sentences))
         assert self.may_go_on.wait(60)
         if "fail" in sentences:

@@ -12,7 +12,7 @@ from dragoman.serve.batcher import Batcher, QueueFullError, Search
 
 
 def batcher(translator: Any, **options: int) -> Batcher:
-    return Batcher(translator, **({"n_workers": 1, "max_batch": 4, "max_queue": 10} | options))
+    return Batcher(translator.translate, **({"n_workers": 1, "max_batch": 4, "max_queue": 10} | options))
 
 
 def test_requests_that_arrive_together_are_translated_together() -> None:
@@ -21,7 +21,7 @@ def test_requests_that_arrive_together_are_translated_together() -> None:
     async def main() -> list[list[str]]:
         one = batcher(translator)
         found = await asyncio.gather(*(one.translate([text], Search()) for text in "abc"))
-        one.close()
+        await one.close()
         return [[translation.text for translation in each] for each in found]
 
     assert asyncio.run(main()) == [["A"], ["B"], ["C"]]
@@ -37,7 +37,7 @@ def test_only_equal_searches_share_a_batch() -> None:
         found = await asyncio.gather(
             *(one.translate([text], search) for text, search in zip("abcd", searches, strict=True))
         )
-        one.close()
+        await one.close()
         assert [each[0].text for each in found] == ["A", "B", "C", "D"]
 
     asyncio.run(main())
@@ -51,7 +51,7 @@ def test_long_requests_are_cut_into_batches_and_put_together_again() -> None:
         one = batcher(translator, n_workers=3)
         texts = [f"t{i}" for i in range(9)]
         first, second = await asyncio.gather(one.translate(texts, Search()), one.translate(["x"], Search()))
-        one.close()
+        await one.close()
         assert [each.text for each in first] == [text.upper() for text in texts]
         assert second[0].text == "X"
         assert one.n_waiting == 0
@@ -82,7 +82,7 @@ def test_enough_for_a_batch_is_read_while_another_is_computed(n: int, n_left: in
         translator.may_go_on.set()
         found = await asyncio.gather(*asked)
         assert [each[0].text for each in found] == ["A", *"B" * n, *"C" * (len(asked) - n - 1)]
-        one.close()
+        await one.close()
 
     asyncio.run(main())
 
@@ -98,7 +98,7 @@ def test_a_request_that_finds_nobody_waiting_is_always_taken() -> None:
             await one.translate(["b"], Search())
         translator.may_go_on.set()
         assert len(await large) == 50
-        one.close()
+        await one.close()
 
     asyncio.run(main())
 
@@ -109,7 +109,7 @@ def test_a_failure_reaches_those_whose_batch_it_was() -> None:
         found = await asyncio.gather(
             one.translate(["fail"], Search()), one.translate(["a"], Search()), return_exceptions=True
         )
-        one.close()
+        await one.close()
         assert isinstance(found[0], RuntimeError)
         assert [each.text for each in found[1]] == ["A"]  # type: ignore[union-attr]
 

@@ -47,16 +47,16 @@ def command(model: tuple[str, ...], host: str, port: int, threads: int | None, *
     if importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None:
         raise MissingPartError("this command needs FastAPI and uvicorn", hint="pip install 'dragoman[serve]'")
     from dragoman.config import load_config
-    from dragoman.explain.api import explain_json
+    from dragoman.engines.engine import n_cores
     from dragoman.explain.page import page_html
     from dragoman.serve.app import make_app
     from dragoman.serve.keys import ApiKeys
     from dragoman.serve.languages import languages_of, parse_model
     from dragoman.serve.limits import Limits
     from dragoman.serve.metrics import Metrics
+    from dragoman.serve.remote import RemoteTranslator
     from dragoman.serve.server import log_to_stderr, run_server
     from dragoman.serve.service import Service
-    from dragoman.translator import load
 
     names = Limits.__dataclass_fields__
     limits = Limits(**{name: value for name, value in flags.items() if name in names and value is not None})
@@ -68,19 +68,32 @@ def command(model: tuple[str, ...], host: str, port: int, threads: int | None, *
             src, tgt = languages_of(load_config(folder), folder)
         models.append((src, tgt, folder))
     _check_distinct(models)
-    loaded = [
-        (src, tgt, folder, load(folder, engine=flags["engine"], precision=flags["precision"], threads=threads))
-        for src, tgt, folder in models
-    ]
+    loading = {"engine": flags["engine"], "precision": flags["precision"], "threads": threads}
+    n_at_a_time = 2 * max(threads or n_cores(), 2) + 1  # batches, as many read ahead, and what is done alone
+    started = [RemoteTranslator(folder, __name__, n_at_a_time=n_at_a_time, **loading) for _, _, folder in models]
+    for translator in started:
+        translator.wait()
+    loaded = [(*model, translator) for model, translator in zip(models, started, strict=True)]
     service = Service(loaded, limits=limits, metrics=Metrics(), keys=keys, threads=threads)
-    files = flags["files"] or _cache() / "files"
-    app = make_app(service, files=files, page=page_html, explain=explain_json, cors=flags["cors"])
+    app = make_app(service, files=flags["files"] or _cache() / "files", page=page_html, cors=flags["cors"])
     log_to_stderr()
     pairs = ", ".join(f"{src} to {tgt}" for src, tgt, _ in models)
     run_server(
         app, host=host, port=port, limits=limits,
         on_start=lambda address: click.echo(f"serving {pairs} at {address}", err=True),
     )  # fmt: skip
+    for translator in started:
+        if translator.has_ended:
+            raise translator.ended()
+
+
+def work() -> None:
+    """What the process of each model does."""
+    from dragoman.explain.api import explain_json
+    from dragoman.serve.remote import work_for_server
+    from dragoman.translator import load
+
+    work_for_server(load, explain_json)
 
 
 def _check_distinct(models: list[tuple[str, str, Path]]) -> None:

@@ -31,25 +31,25 @@ def make_app(
     *,
     files: Path,
     page: Callable[[], str] | None = None,
-    explain: v1.Explain | None = None,
     cors: Sequence[str] = (),
 ) -> ASGIApp:
     """The application for uvicorn.
 
-    `page` makes what is served at "/", `explain` what /v1/attention answers; without them there are no such addresses.
+    `page` makes what is served at "/"; without it there is no such address.
     `cors` are the origins whose pages may call us from a browser, "*" for all.
     """
 
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await service.start()
         yield
-        service.close()
+        await service.close()
 
     app = FastAPI(
         title="Dragoman", version=__version__, description=_ABOUT,
         docs_url=None, redoc_url=None, openapi_url="/openapi.json", lifespan=lifespan,
     )  # fmt: skip
-    routers = libre.make_router(service, Files(files, service, service.limits)), v1.make_router(service, explain)
+    routers = libre.make_router(service, Files(files, service, service.limits)), v1.make_router(service)
     for router in routers:
         app.include_router(router)
     _add_pages(app, service, page)

@@ -2,8 +2,8 @@
 
 Nothing waits for company: an idle worker takes what is there. While all compute, some more may read a batch ahead of
 time if it is worth it, so that none of the former is idle at its end. A request with many sentences does not hold up
-the others, because each batch takes some of every request in turn. All of this runs in one event loop; only the model's
-own work is done in threads.
+the others, because each batch takes some of every request in turn. All of this runs in one event loop; the model works
+in a process of its own.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
-from dragoman.translator import Translation, Translator
+from dragoman.translator import Translation
 
 _SHARE = 8  # sentences of one request, before the next request has its turn
 _WORTH_READING = 16  # sentences: fewer had better gather until a worker is idle
+
+Translate = Callable[..., Awaitable[list[Translation]]]  # sentences, and the options of `Translator.translate`
 
 
 class QueueFullError(Exception):
@@ -58,7 +58,7 @@ class Batcher:
 
     def __init__(
         self,
-        translator: Translator,
+        translate: Translate,
         *,
         n_workers: int,
         n_ahead: int = 0,
@@ -70,8 +70,8 @@ class Batcher:
 
         `observe` is told of each batch: how many sentences, and how long it took.
         """
-        self._translator, self._max_batch, self._max_queue, self._observe = translator, max_batch, max_queue, observe
-        self._pool = ThreadPoolExecutor(n_workers + n_ahead, thread_name_prefix="translate")
+        self._translate, self._max_batch, self._max_queue, self._observe = translate, max_batch, max_queue, observe
+        self._under_way: set[asyncio.Task[None]] = set()
         self._n_idle, self._n_ahead = n_workers, n_ahead
         self._jobs: deque[_Job] = deque()
         self._is_due = False
@@ -95,9 +95,9 @@ class Batcher:
                 self.n_waiting -= job.n_waiting
                 self._jobs.remove(job)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Waits for the workers."""
-        self._pool.shutdown()
+        await asyncio.gather(*self._under_way)
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
         """Work is given out once all requests that have arrived by now are in the queue."""
@@ -110,8 +110,9 @@ class Batcher:
         while self._jobs and self._has_room():
             search, batch = self._take(-(-self.n_waiting // max(1, self._n_idle)))
             self._n_idle -= 1
-            work = loop.run_in_executor(self._pool, self._work, [job.sentences[i] for job, i in batch], search)
-            work.add_done_callback(lambda ended, batch=batch: self._finish(loop, batch, ended))  # type: ignore[misc]
+            task = loop.create_task(self._work(loop, batch, search))
+            self._under_way.add(task)
+            task.add_done_callback(self._under_way.discard)
 
     def _has_room(self) -> bool:
         return self._n_idle > 0 or (self._n_idle > -self._n_ahead and self.n_waiting >= _WORTH_READING)
@@ -134,26 +135,29 @@ class Batcher:
         self.n_waiting -= len(batch)
         return search, batch
 
-    def _work(self, sentences: list[str], search: Search) -> list[Translation]:
+    async def _work(self, loop: asyncio.AbstractEventLoop, batch: list[tuple[_Job, int]], search: Search) -> None:
         began = time.monotonic()
-        found = self._translator.translate(sentences, **asdict(search))
-        self._observe(len(sentences), time.monotonic() - began)
-        return found
-
-    def _finish(
-        self, loop: asyncio.AbstractEventLoop, batch: list[tuple[_Job, int]], ended: asyncio.Future[Any]
-    ) -> None:
+        try:
+            found = await self._translate([job.sentences[i] for job, i in batch], **asdict(search))
+        except Exception as error:
+            self._fail(batch, error)
+        else:
+            self._finish(batch, found)
+            self._observe(len(batch), time.monotonic() - began)
         self._n_idle += 1
-        error = ended.exception()
-        for row, (job, i) in enumerate(batch):
+        if self._jobs:
+            self._give_out(loop)
+
+    def _fail(self, batch: list[tuple[_Job, int]], error: Exception) -> None:
+        for job, _ in batch:
+            if not job.done.done():
+                job.done.set_exception(error)
+
+    def _finish(self, batch: list[tuple[_Job, int]], found: list[Translation]) -> None:
+        for (job, i), translation in zip(batch, found, strict=True):
             if job.done.done():  # cancelled, or failed in another batch
                 continue
-            if error is not None:
-                job.done.set_exception(error)
-                continue
-            job.results[i] = ended.result()[row]
+            job.results[i] = translation
             job.n_left -= 1
             if job.n_left == 0:
                 job.done.set_result(job.results)  # type: ignore[arg-type]
-        if self._jobs:
-            self._give_out(loop)

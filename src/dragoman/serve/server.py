@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import logging
 import signal
 import socket
@@ -14,13 +13,12 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dragoman.errors import ConfigError
+from dragoman.memory import search_garbage_seldom
 from dragoman.serve.connections import protocol
 from dragoman.serve.limits import Limits
 
 _BACKLOG = 2048  # connections that wait to be taken
 _SPARE_FILES = 64  # that are open besides connections
-_SWITCH_S = 0.0005  # after which a thread with a finished batch may interrupt the event loop; else 0.005
-_N_NEW_OBJECTS = 20_000  # between two searches for garbage; else 700, which is two requests
 
 
 def run_server(app: ASGIApp, *, host: str, port: int, limits: Limits, on_start: Callable[[str], None]) -> None:
@@ -36,16 +34,8 @@ def run_server(app: ASGIApp, *, host: str, port: int, limits: Limits, on_start: 
     signal.signal(signal.SIGTERM, stop)
     bound = listener.getsockname()
     on_start(f"http://{f'[{bound[0]}]' if ':' in bound[0] else bound[0]}:{bound[1]}")
-    _tune_interpreter()
+    search_garbage_seldom()
     server.run(sockets=[listener])
-
-
-def _tune_interpreter() -> None:
-    """For many small requests beside threads that compute; what was loaded so far is no garbage and is not searched."""
-    sys.setswitchinterval(_SWITCH_S)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(_N_NEW_OBJECTS, *gc.get_threshold()[1:])
 
 
 def make_server(app: ASGIApp, limits: Limits) -> uvicorn.Server:

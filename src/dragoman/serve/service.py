@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -18,7 +17,8 @@ from dragoman.serve.limits import Limits
 from dragoman.serve.markup import Markup
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.refusals import Refusal
-from dragoman.translator import Translation, Translator
+from dragoman.serve.remote import RemoteTranslator
+from dragoman.translator import Translation
 
 T = TypeVar("T")
 _SHORT = 15  # characters; a single word is often taken for another language
@@ -34,7 +34,7 @@ class Model:
     src: str
     tgt: str
     folder: Path
-    translator: Translator
+    translator: RemoteTranslator
     batcher: Batcher
 
     @property
@@ -47,7 +47,7 @@ class Service:
 
     def __init__(
         self,
-        models: Sequence[tuple[str, str, Path, Translator]],
+        models: Sequence[tuple[str, str, Path, RemoteTranslator]],
         *,
         limits: Limits,
         metrics: Metrics,
@@ -63,9 +63,9 @@ class Service:
             self.models[src, tgt] = Model(
                 src=src, tgt=tgt, folder=folder, translator=translator,
                 batcher=Batcher(
-                    translator,
+                    translator.translate,
                     n_workers=n_workers,
-                    n_ahead=n_workers if translator.engine.n_at_once > 1 else 0,
+                    n_ahead=n_workers if translator.n_at_once > 1 else 0,
                     max_batch=limits.max_batch,
                     max_queue=limits.max_queue,
                     observe=self._observe(f"{src}-{tgt}"),
@@ -73,19 +73,23 @@ class Service:
             )  # fmt: skip
         self.languages = list(dict.fromkeys(code for pair in self.models for code in pair))
         self.detector = Detector(self.languages)
-        self._alone = ThreadPoolExecutor(1, thread_name_prefix="alone")
-        self._n_alone = 0
+        self._alone, self._n_alone = asyncio.Lock(), 0
         metrics.gauge("dragoman_queue_sentences", "Sentences waiting", lambda: self.n_waiting)
 
     @property
     def n_waiting(self) -> int:
         return sum(model.batcher.n_waiting for model in self.models.values())
 
-    def close(self) -> None:
+    async def start(self) -> None:
+        """In the event loop that it will be used in."""
+        for model in self.models.values():
+            await model.translator.connect()
+
+    async def close(self) -> None:
         """Waits for work that is under way."""
         for model in self.models.values():
-            model.batcher.close()
-        self._alone.shutdown()
+            await model.batcher.close()
+            await model.translator.close()
 
     def model_for(self, src: str, tgt: str) -> Model:
         """The model between two languages, or a refusal."""
@@ -133,13 +137,14 @@ class Service:
         self._count(model, [text])
         return await asyncio.to_thread(document.filled, [one.text for one in found])
 
-    async def alone(self, work: Callable[[], T]) -> T:
+    async def alone(self, work: Callable[[], Awaitable[T]]) -> T:
         """What cannot be shared (sampling, glossaries, attention), one such thing at a time."""
         if self._n_alone >= _MOST_ALONE:
             raise Refusal(503, "too many requests are waiting", retry_after_s=1)
         self._n_alone += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._alone, work)
+            async with self._alone:
+                return await work()
         finally:
             self._n_alone -= 1
 
@@ -156,11 +161,11 @@ class Service:
         return observe
 
 
-def _n_workers(translator: Translator, threads: int | None) -> int:
+def _n_workers(translator: RemoteTranslator, threads: int | None) -> int:
     """As many as the engine has threads, if it can do several things at once."""
-    if translator.engine.n_at_once == 1:
+    if translator.n_at_once == 1:
         return 1
-    return threads or max(n_cores(), translator.engine.n_at_once)
+    return threads or max(n_cores(), translator.n_at_once)
 
 
 def _document(text: str, language: str, style: str) -> Document | Markup:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from typing import Annotated, Any
@@ -19,9 +19,8 @@ from dragoman.serve.batcher import Search
 from dragoman.serve.refusals import Refusal, refusals
 from dragoman.serve.service import Model, Service
 from dragoman.text.glossary import Glossary, Term
-from dragoman.translator import Translation, Translator
+from dragoman.translator import Translation
 
-Explain = Callable[[Translator, str, str | None, tuple[str, ...]], Mapping[str, Any]]
 _MOST_ALONE = 64  # sentences of a request that is not shared with others
 Text = Annotated[str, Field(min_length=1, max_length=10_000)]
 Word = Annotated[str, Field(min_length=1, max_length=100)]
@@ -115,8 +114,8 @@ class V1Models(BaseModel):
     models: list[V1Model]
 
 
-def make_router(service: Service, explain: Explain | None) -> APIRouter:
-    """Our addresses; that of the attention only if there is something to answer it with."""
+def make_router(service: Service) -> APIRouter:
+    """Our addresses."""
     router = APIRouter(prefix="/v1", tags=["Dragoman"])
 
     def chosen(src: str, tgt: str, texts: list[str]) -> Model:
@@ -145,24 +144,20 @@ def make_router(service: Service, explain: Explain | None) -> APIRouter:
     async def models() -> V1Models:
         return V1Models(version=__version__, models=[_described(model) for model in service.models.values()])
 
-    if explain is not None:
-
-        @router.post(
-            "/attention",
-            summary="The attention of every layer and head for a sentence",
-            response_model=dict[str, Any],
-            responses=refusals(400, 403, 408, 413, 429, 500, 503, 504),
-            openapi_extra=body_schema(service, V1AttentionFields, "application/json"),
-        )
-        async def attention(request: Request) -> Response:
-            fields = await admitted(request, service, V1AttentionFields)
-            check_size(service, [fields.q])
-            model = chosen(fields.source, fields.target, [fields.q])
-            off_heads = tuple(fields.off_heads)
-            with _own_errors_refused():
-                return await service.alone(
-                    lambda: JSONResponse(explain(model.translator, fields.q, fields.translation, off_heads))
-                )
+    @router.post(
+        "/attention",
+        summary="The attention of every layer and head for a sentence",
+        response_model=dict[str, Any],
+        responses=refusals(400, 403, 408, 413, 429, 500, 503, 504),
+        openapi_extra=body_schema(service, V1AttentionFields, "application/json"),
+    )
+    async def attention(request: Request) -> Response:
+        fields = await admitted(request, service, V1AttentionFields)
+        check_size(service, [fields.q])
+        model = chosen(fields.source, fields.target, [fields.q])
+        with _own_errors_refused():
+            told = await service.alone(lambda: model.translator.explain(fields.q, fields.translation, fields.off_heads))
+        return Response(told, media_type="application/json")
 
     return router
 
@@ -199,10 +194,10 @@ async def _translations(
     }  # fmt: skip
     sampling = Sampling(**fields.sampling.model_dump()) if fields.sampling else None
 
-    def one(row: int) -> Translation:
+    async def one(row: int) -> Translation:
         # Each sentence draws from a stream of its own, whoever is translated beside it.
         drawn = sampling and replace(sampling, first_sentence=row)
-        return model.translator.translate([texts[row]], sampling=drawn, **options)[0]
+        return (await model.translator.translate([texts[row]], sampling=drawn, **options))[0]
 
     return [await service.alone(lambda row=row: one(row)) for row in range(len(texts))]  # type: ignore[misc]
 
@@ -233,8 +228,8 @@ def _described(model: Model) -> V1Model:
         name=model.name,
         source=model.src,
         target=model.tgt,
-        engine=type(model.translator.engine).__name__.removesuffix("Engine").lower(),
-        n_subwords=model.translator.subwords.vocab_size,
+        engine=model.translator.engine,
+        n_subwords=model.translator.n_subwords,
         beam=config.search.beam,
         length_penalty=config.search.length_penalty,
         max_len_tokens=config.batches.max_len_tokens,
