@@ -42,8 +42,10 @@ import click
 @click.option("--cors", metavar="ORIGIN", multiple=True, help="Pages of ORIGIN may ask from a browser; * for all.")
 def command(model: tuple[str, ...], host: str, port: int, threads: int | None, **flags: Any) -> None:
     """Serve models over HTTP, with LibreTranslate's interface and our own; see /docs there."""
-    from dragoman.errors import MissingPartError
+    from dragoman.errors import ConfigError, MissingPartError
 
+    if os.name != "posix":
+        raise ConfigError("the server needs Linux or macOS", hint="use `dragoman translate`, or run it in a container")
     if importlib.util.find_spec("fastapi") is None or importlib.util.find_spec("uvicorn") is None:
         raise MissingPartError("this command needs FastAPI and uvicorn", hint="pip install 'dragoman[serve]'")
     from dragoman.config import load_config
