@@ -5,10 +5,8 @@ Only the standard library: every peer's environment has that.
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
-import platform
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -50,17 +48,6 @@ def peak_rss_mb() -> float:
 def forget_peak_rss() -> None:
     """Makes the largest resident size of this process the present one."""
     Path("/proc/self/clear_refs").write_text("5")
-
-
-def keep_freed_memory() -> None:
-    """What Dragoman's command line does for itself, for every peer: glibc keeps large blocks instead of returning them.
-
-    Each turn takes and frees the same blocks, and the system would clear every page anew.
-    """
-    if platform.libc_ver()[0] == "glibc":
-        libc = ctypes.CDLL(None)
-        libc.mallopt(-1, 2**31 - 1)  # M_TRIM_THRESHOLD
-        libc.mallopt(-3, 2**30)  # M_MMAP_THRESHOLD
 
 
 def _others() -> list[Path]:

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.worker import cpu_s, keep_freed_memory, obey, peak_rss_mb, stay_on
+from benchmarks.worker import cpu_s, obey, peak_rss_mb, stay_on
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3  # in the batches as they come
 DROPOUT = 0.1  # on embeddings and on what each sub-layer adds; none inside attention or after the activation
@@ -80,7 +80,6 @@ def read_batches(path: str) -> tuple[list[Batch], int]:
 def train(build: Callable[[Size, int], Peer]) -> None:
     """The main program of a worker: builds the peer from (size, vocabulary) and obeys."""
     args = parse_arguments()
-    keep_freed_memory()
     batches, vocab_size = read_batches(args.batches)
     peer = build(SIZES[args.size], vocab_size)
     peer.model.train()
