@@ -10,13 +10,16 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from dragoman.engines.engine import batches
 from dragoman.engines.products import Bfloat16Linear, Int8Linear, has_int8
 from dragoman.engines.quick_engine import QuickEngine
-from dragoman.engines.quick_model import QuickTransformer
+from dragoman.engines.quick_model import QuickTransformer, State
+from dragoman.engines.torch_engine import TorchEngine
 from dragoman.errors import ConfigError
 from dragoman.model.config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.search.beam import beam_search
+from dragoman.search.step import Constraints, Hypothesis, SearchConfig
 from dragoman.tokens.shortlist import Shortlist
 from dragoman.translator import Translator, load
 
@@ -53,25 +56,25 @@ def source(n: int, seed: int) -> Tensor:
     return src_BS
 
 
+VARIANTS: list[dict[str, object]] = [
+    {},
+    {"norm": "pre", "activation": "swiglu"},
+    {"activation": "gelu", "tie_embeddings": False, "attention_bias": True},
+    {"d_k": 6, "d_v": 10, "positions": "learned"},
+    {"positions": "none", "attention_scale": False},
+]
+
+
 @torch.inference_mode()
 @pytest.mark.parametrize("beam", [1, 3, 5])
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"norm": "pre", "activation": "swiglu"},
-        {"activation": "gelu", "tie_embeddings": False, "attention_bias": True},
-        {"d_k": 6, "d_v": 10, "positions": "learned"},
-        {"positions": "none", "attention_scale": False},
-    ],
-)
+@pytest.mark.parametrize("settings", VARIANTS)
 def test_the_layout_finds_what_the_plain_model_finds(settings: dict[str, object], beam: int) -> None:
     src_BS = source(12, seed=beam)
     limits = {"max_lens": [4 + 3 * row for row in range(12)], "bos_id": 2, "eos_id": 3, "length_penalty": 0.6}
     plain = model(beam, **settings)
     expected = beam_search(plain.step, plain.start(src_BS), beam=beam, nbest=beam, **limits)
     quick = QuickTransformer(model(beam, **settings), Float32Linear, torch.float32)  # type: ignore[arg-type]
-    found = beam_search(quick.step, quick.start(src_BS), beam=beam, nbest=beam, **limits)
+    found = beam_search(quick.step, quick.start(src_BS, quick.choice(None)), beam=beam, nbest=beam, **limits)
     lengths = {len(one.ids) for hypotheses in expected for one in hypotheses}
     assert len(lengths) > 4  # so that sentences leave
     assert max(lengths) > 12  # and columns are put in order
@@ -84,8 +87,8 @@ def test_the_layout_finds_what_the_plain_model_finds(settings: dict[str, object]
 def test_a_sentence_chooses_among_its_own_shortlist() -> None:
     src_BS, own = source(4, seed=0), [np.array(sorted({2, 3, *range(5 + 8 * row, 13 + 8 * row)})) for row in range(4)]
     quick = QuickTransformer(model(0), Float32Linear, torch.float32)  # type: ignore[arg-type]
-    full, _ = quick.step(torch.full((4,), 2), quick.start(src_BS))
-    state = quick.start(src_BS, own)
+    full, _ = quick.step(torch.full((4,), 2), quick.start(src_BS, quick.choice(None)))
+    state = quick.start(src_BS, quick.choice(own).of(own))
     bos, _ = state.choice.places([2, 3])
     log_probs_BV, state = quick.step(torch.full((4,), bos), state)
     for row, ids in enumerate(own):
@@ -94,6 +97,77 @@ def test_a_sentence_chooses_among_its_own_shortlist() -> None:
         torch.testing.assert_close(log_probs_BV[row, places], expected_V)
         assert log_probs_BV[row].exp().sum() == pytest.approx(1)
         assert (log_probs_BV[row] > -torch.inf).sum() == len(ids)
+
+
+def source_ids(n: int, seed: int) -> list[list[int]]:
+    return [row_S[: int((row_S > 3).sum())].tolist() for row_S in source(n, seed)]
+
+
+def float32_engine(seed: int, shortlist: Shortlist | None, n_threads: int, **settings: object) -> QuickEngine:
+    quick = QuickTransformer(model(seed, **settings), Float32Linear, torch.float32)  # type: ignore[arg-type]
+    return QuickEngine(quick, shortlist, n_threads)
+
+
+def assert_alike(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
+    for ours, theirs in zip(found, expected, strict=True):
+        assert [one.ids for one in ours] == [one.ids for one in theirs]
+        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+@pytest.mark.parametrize("beam", [1, 4])
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        Constraints(),
+        Constraints(no_repeat_ngram=2),
+        Constraints(prefixes=[[5 + row % 7] * (row % 4) for row in range(60)], no_repeat_ngram=3),
+    ],
+)
+@pytest.mark.parametrize("settings", VARIANTS)
+def test_many_batches_find_what_each_sentence_finds_alone(
+    settings: dict[str, object], constraints: Constraints, beam: int, n_threads: int
+) -> None:
+    src_ids, search = source_ids(60, seed=beam), SearchConfig(beam=beam, max_extra_tokens=20)
+    plain = TorchEngine(model(beam, **settings))
+    expected = [
+        plain.search([ids], search, constraints.of([row]), nbest=beam, batch_tokens=100)[0]
+        for row, ids in enumerate(src_ids)
+    ]
+    quick = float32_engine(beam, None, n_threads, **settings)
+    assert_alike(quick.search(src_ids, search, constraints, nbest=beam, batch_tokens=80), expected)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_many_batches_keep_to_the_shortlist_of_each_sentence(n_threads: int) -> None:
+    draw = np.random.default_rng(0)
+    likely = np.sort(np.stack([draw.permutation(np.arange(4, 40))[:3] for _ in range(40)]))
+    shortlist = Shortlist(np.arange(8), 3 * np.arange(41), likely.flatten(), np.arange(40))
+    src_ids, search = source_ids(60, seed=1), SearchConfig(max_extra_tokens=20)
+    quick = float32_engine(0, shortlist, n_threads)
+    expected = [quick.search([ids], search, Constraints(), nbest=4, batch_tokens=100)[0] for ids in src_ids]
+    assert_alike(quick.search(src_ids, search, Constraints(), nbest=4, batch_tokens=80), expected)
+    for ids, hypotheses in zip(src_ids, expected, strict=True):
+        assert all({*one.ids} <= {*shortlist.ids(ids)} for one in hypotheses)
+
+
+def test_the_last_sentences_of_batches_go_together() -> None:
+    """As many rows in fewer steps than one batch after the other takes."""
+    quick, n_rows = float32_engine(0, None, 1), []
+
+    def step(last_N: Tensor, state: State) -> tuple[Tensor, State]:
+        n_rows.append(len(last_N))
+        return plain_step(last_N, state)
+
+    plain_step, quick._model.step = quick._model.step, step  # type: ignore[method-assign]
+    src_ids, search = source_ids(200, seed=0), SearchConfig(max_extra_tokens=20)
+    quick.search(src_ids, search, Constraints(), nbest=1, batch_tokens=300)
+    together = len(n_rows), sum(n_rows)
+    n_rows.clear()
+    for rows in batches([len(ids) for ids in src_ids], 300):
+        quick.search([src_ids[row] for row in rows], search, Constraints(), nbest=1, batch_tokens=10**6)
+    assert together[1] == sum(n_rows)
+    assert together[0] < 0.9 * len(n_rows)
 
 
 @needs_int8
@@ -173,7 +247,7 @@ def test_a_shortlist_in_the_folder_is_used_unless_refused(folder: Path, ours: Tr
     narrow = Shortlist(np.array(common), np.zeros(size + 1, dtype=np.int64), none, none)
     engine._shortlist = narrow
     ids = [ours.subwords.encode(text) for text in sentences[:20]]
-    found = engine.search(ids, ours.config.search, _free(), nbest=1, batch_tokens=400)
+    found = engine.search(ids, ours.config.search, Constraints(), nbest=1, batch_tokens=400)
     for src, (best, *_) in zip(ids, found, strict=True):
         assert set(best.ids) <= {*common, *src}
     assert load(folder, engine="torch", precision="bfloat16", shortlist=False).engine._shortlist is None
@@ -194,9 +268,3 @@ def test_what_cannot_be_had_is_said(folder: Path) -> None:
         load(folder, engine="ct2", precision="bfloat16")
     with pytest.raises(ConfigError, match="averaged by the torch engine"):
         load([folder, folder], precision="bfloat16")
-
-
-def _free() -> object:
-    from dragoman.search.step import Constraints
-
-    return Constraints()

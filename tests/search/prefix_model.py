@@ -25,6 +25,9 @@ class PrefixState:
         rows = rows_M.tolist()
         return PrefixState(tuple(self.sentences[row] for row in rows), tuple(self.prefixes[row] for row in rows))
 
+    def joined(self, others: PrefixState) -> PrefixState:
+        return PrefixState(self.sentences + others.sentences, self.prefixes + others.prefixes)
+
 
 @dataclass(frozen=True)
 class PrefixModel:

@@ -22,7 +22,7 @@ N_IDS, MAX_LEN = 4, 4
 
 
 def search(model: PrefixModel, constraints: Constraints, n_sentences: int, beam: int) -> list[list[Hypothesis]]:
-    state = Path.start(model.start(*range(n_sentences)), n_sentences)
+    state = Path.start(model.start(*range(n_sentences)), range(n_sentences))
     return beam_search(
         constrained(model, constraints), state, max_lens=[MAX_LEN] * n_sentences, **LIMITS, beam=beam, nbest=1
     )
@@ -63,7 +63,7 @@ def test_greedy_search_and_sampling_obey_too() -> None:
     step = constrained(model, constraints)
 
     def start() -> Path:
-        return Path.start(model.start(0, 1), 2)
+        return Path.start(model.start(0, 1), range(2))
 
     found = greedy_search(step, start(), max_lens=[8, 8], **LIMITS)
     found += [
@@ -99,7 +99,7 @@ def test_limits_leave_room_for_the_prefix() -> None:
 
 def test_rows_keep_their_own_history() -> None:
     """Beams are taken apart and put together: each row must go on with what it wrote itself."""
-    path = Path.start(PrefixModel(1, 5).start(0, 1), 2)
+    path = Path.start(PrefixModel(1, 5).start(0, 1), range(2))
     step = constrained(PrefixModel(1, 5), Constraints(no_repeat_ngram=1))
     _, path = step(torch.tensor([BOS, BOS]), path)
     log_probs, path = step(torch.tensor([2, 3]), path)

@@ -21,11 +21,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from dragoman.engines.products import Bfloat16Linear, Int8Linear, Product, joined, replace_linears
+from dragoman.engines.products import Product, joined, replace_linears
+from dragoman.engines.quick_choice import Choice
 from dragoman.model.attention import KeyValues, MultiHeadAttention
 from dragoman.model.layers import DecoderLayer
 from dragoman.model.transformer import Transformer
-from dragoman.search.step import Hypothesis
 
 _FEWEST_PLACES = 0.5  # share that must be in use, or the others are closed up
 _STEPS_AHEAD = 4  # for which there is room when columns are put in order
@@ -46,20 +46,23 @@ class QuickTransformer:
         self._layers = [_Layer(cast("DecoderLayer", layer), product) for layer in model.decoder]
         replace_linears(model, product)
 
-    def start(self, src_BS: Tensor, shortlists: Sequence[np.ndarray] | None = None) -> State:
-        """The state from which `step` decodes, onto the ids of each sentence's shortlist if given."""
+    def choice(self, shortlists: Sequence[np.ndarray] | None) -> Choice:
+        """What sentences with these shortlists can choose among, or all there is."""
+        if shortlists is None:
+            return Choice(None, None, self._project)
+        ids_V = torch.from_numpy(np.unique(np.concatenate(shortlists)))
+        return Choice(ids_V, None, self._product(self._logits_VD[ids_V]))
+
+    def start(self, src_BS: Tensor, choice: Choice) -> State:
+        """The state from which `step` decodes."""
         cache = self._model.start(src_BS)
-        choice = Choice(None, None, self._project)
-        if shortlists is not None:
-            ids_V, allowed_BV = _allowed(shortlists)
-            choice = Choice(ids_V, allowed_BV, self._product(self._logits_VD[ids_V]))
         return State(
             caches=[_Cache.start(kv, self._keeps) for kv in cache.memory],
             choice=choice,
             src_sees_A11S=torch.zeros(cache.src_may_see.shape).masked_fill_(~cache.src_may_see, -math.inf),
             sees_BWC=torch.zeros(len(src_BS), 1, 0),
             places_B=torch.arange(len(src_BS)),
-            n_tokens=0,
+            n_tokens_B=torch.zeros(len(src_BS), dtype=torch.long),
         )
 
     def step(self, last_N: Tensor, state: State) -> tuple[Tensor, State]:
@@ -68,7 +71,8 @@ class QuickTransformer:
         model = self._model
         embedding = model.embedding if model.config.tie_embeddings else model.tgt_embedding
         ids_N1 = state.choice.ids(last_N)[:, None]
-        x_ND = model.embed(ids_N1, embedding, model.tgt_positions, state.n_tokens - 1)[:, 0]
+        places_N1 = (state.n_tokens_B - 1).repeat_interleave(at.width)[:, None]
+        x_ND = model.embed(ids_N1, embedding, model.tgt_positions, places_N1)[:, 0]
         for layer, cache in zip(self._layers, state.caches, strict=True):
             x_ND = layer(x_ND, cache, at)
         return state.choice.log_probs(model.decoder_norm(x_ND)), state
@@ -159,6 +163,14 @@ class _Cache:
         """Of some sentences alone."""
         return _Cache(self.memory.select(places_B), self.past.select(places_B))
 
+    def joined(self, others: _Cache, src_len: int) -> _Cache:
+        """Of the sentences of both, the longest source being of this length."""
+        room = max(one.past.k_BHSK.shape[2] for one in (self, others))
+        return _Cache(
+            _joined([self.memory, others.memory], src_len),
+            _joined([self.past, others.past], room),
+        )
+
     def keep_columns(self, kept_AC: Tensor, room: int) -> _Cache:
         """With some columns of each sentence, and this much room."""
         a, c = torch.arange(len(kept_AC))[:, None, None], kept_AC[:, None]
@@ -167,50 +179,10 @@ class _Cache:
         return _Cache(self.memory, past)
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """The ids among which the next token is chosen: what search sees are their places."""
-
-    ids_V: Tensor | None  # ascending; None: all
-    allowed_BV: Tensor | None  # 0 for those of the sentence, else -inf
-    project: Int8Linear | Bfloat16Linear
-
-    def ids(self, places: Tensor) -> Tensor:
-        """The ids at these places."""
-        return places if self.ids_V is None else self.ids_V[places]
-
-    def id_at(self, place: int) -> int:
-        """The id at a place."""
-        return place if self.ids_V is None else int(self.ids_V[place])
-
-    def places(self, ids: Sequence[int]) -> list[int]:
-        """Where these ids are; all sentences may use them."""
-        found = torch.tensor(ids) if self.ids_V is None else torch.searchsorted(self.ids_V, torch.tensor(ids))
-        return cast("list[int]", found.tolist())
-
-    def named(self, hypotheses: list[Hypothesis]) -> list[Hypothesis]:
-        """What was found, with ids in place of places."""
-        return [replace(one, ids=tuple(self.id_at(place) for place in one.ids)) for one in hypotheses]
-
-    def log_probs(self, x_ND: Tensor) -> Tensor:
-        """log_probs_NV, of what a sentence may not use -inf."""
-        logits_NV = self.project(x_ND)
-        if self.allowed_BV is not None:
-            n_sentences, n_ids = self.allowed_BV.shape
-            logits_NV.view(n_sentences, -1, n_ids).add_(self.allowed_BV[:, None])
-        return logits_NV.log_softmax(dim=-1)
-
-    def select(self, sentences: Tensor) -> Choice:
-        return self if self.allowed_BV is None else replace(self, allowed_BV=self.allowed_BV[sentences])
-
-
-def _allowed(shortlists: Sequence[np.ndarray]) -> tuple[Tensor, Tensor]:
-    """The ids of any sentence, ascending, and of each sentence 0 for its own and -inf for those of others."""
-    ids_V = torch.from_numpy(np.unique(np.concatenate(shortlists)))
-    allowed_BV = torch.full((len(shortlists), len(ids_V)), -math.inf)
-    for allowed_V, ids in zip(allowed_BV, shortlists, strict=True):
-        allowed_V[torch.searchsorted(ids_V, torch.from_numpy(ids))] = 0
-    return ids_V, allowed_BV
+def _joined(parts: Sequence[KeyValues], n: int) -> KeyValues:
+    """One after the other, each cut or filled up to n columns."""
+    k, v = ([F.pad(part, (0, 0, 0, n - part.shape[2])) for part in each] for each in zip(*parts, strict=True))
+    return KeyValues(torch.cat(k), torch.cat(v))
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,7 +194,7 @@ class State:
     src_sees_A11S: Tensor
     sees_BWC: Tensor  # 0 where a row descends from a column, else -inf
     places_B: Tensor
-    n_tokens: int
+    n_tokens_B: Tensor
 
     def select(self, rows_M: Tensor) -> State:
         """The state of these rows; those of a sentence that goes on stay together."""
@@ -231,14 +203,36 @@ class State:
         sees_BWC = self.sees_BWC.flatten(0, 1)[rows_M].view(len(kept_B), len(rows_M) // max(len(kept_B), 1), n_columns)
         if len(kept_B) == n_before:
             return replace(self, sees_BWC=sees_BWC)
-        after = replace(self, sees_BWC=sees_BWC, choice=self.choice.select(kept_B), places_B=self.places_B[kept_B])
-        if len(kept_B) > _FEWEST_PLACES * len(self.src_sees_A11S):
-            return after
+        after = replace(
+            self,
+            sees_BWC=sees_BWC,
+            choice=self.choice.select(kept_B),
+            places_B=self.places_B[kept_B],
+            n_tokens_B=self.n_tokens_B[kept_B],
+        )
+        return after if len(kept_B) > _FEWEST_PLACES * len(self.src_sees_A11S) else after._closed_up()
+
+    def joined(self, others: State) -> State:
+        """The rows of both."""
+        both = self._closed_up(), others._closed_up()
+        src_len = max(int((one.src_sees_A11S == 0).sum(dim=3).amax()) for one in both)
+        n_columns = max(one.sees_BWC.shape[2] for one in both)
+        return State(
+            caches=[one.joined(two, src_len) for one, two in zip(*(state.caches for state in both), strict=True)],
+            choice=self.choice.joined(others.choice),
+            src_sees_A11S=torch.cat([_unseen_to(src_len, one.src_sees_A11S) for one in both]),
+            sees_BWC=torch.cat([_unseen_to(n_columns, one.sees_BWC) for one in both]),
+            places_B=torch.arange(sum(len(one.places_B) for one in both)),
+            n_tokens_B=torch.cat([one.n_tokens_B for one in both]),
+        )
+
+    def _closed_up(self) -> State:
+        """Without places that are not in use."""
         return replace(
-            after,
-            caches=[cache.keep_places(after.places_B) for cache in self.caches],
-            src_sees_A11S=self.src_sees_A11S[after.places_B],
-            places_B=torch.arange(len(kept_B)),
+            self,
+            caches=[cache.keep_places(self.places_B) for cache in self.caches],
+            src_sees_A11S=self.src_sees_A11S[self.places_B],
+            places_B=torch.arange(len(self.places_B)),
         )
 
     def opened(self) -> tuple[State, _At]:
@@ -249,9 +243,9 @@ class State:
             return self._tidied().opened()
         own_WW = torch.full((width, width), -math.inf).fill_diagonal_(0)
         sees_BWC = torch.cat([self.sees_BWC, own_WW.expand(len(self.sees_BWC), -1, -1)], dim=2)
-        after = replace(self, sees_BWC=sees_BWC, n_tokens=self.n_tokens + 1)
+        after = replace(self, sees_BWC=sees_BWC, n_tokens_B=self.n_tokens_B + 1)
         places_B = self.places_B if len(self.places_B) < len(self.src_sees_A11S) else None
-        all_B1WC = F.pad(sees_BWC, (0, room - sees_BWC.shape[2]), value=-math.inf)[:, None]
+        all_B1WC = _unseen_to(room, sees_BWC)[:, None]
         at = _At(slice(n_columns, n_columns + width), width, places_B, all_B1WC, self.src_sees_A11S)
         return after, replace(at, sees_A1WC=at.spread(all_B1WC))
 
@@ -268,3 +262,8 @@ class State:
             caches=[cache.keep_columns(kept_AC, room) for cache in self.caches],
             sees_BWC=self.sees_BWC.gather(2, kept_BC[:, None].expand(-1, self.sees_BWC.shape[1], -1)),
         )
+
+
+def _unseen_to(n: int, sees: Tensor) -> Tensor:
+    """Cut to n columns, or filled up with such as nobody sees."""
+    return F.pad(sees, (0, n - sees.shape[-1]), value=-math.inf)

@@ -155,7 +155,7 @@ class Begun:
             "length_penalty": search.length_penalty,
         }
         if constraints:
-            step, state = constrained(step, constraints), SearchPath.start(state, len(src_lens))
+            step, state = constrained(step, constraints), SearchPath.start(state, range(len(src_lens)))
         return cls(step, state, limits)
 
     def search(self, beam: int, nbest: int) -> list[list[Hypothesis]]:

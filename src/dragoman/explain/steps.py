@@ -55,7 +55,7 @@ def searched(
         state = model.start(torch.tensor([[*src_ids, EOS_ID]], device=model.embedding.weight.device))
         (found,) = beam_search(
             _recorded(model.step, config.beam + 1, seen),
-            Path.start(state, 1),
+            Path.start(state, [0]),
             max_lens=[max_len],
             bos_id=BOS_ID,
             eos_id=EOS_ID,

@@ -38,18 +38,24 @@ class Positions(nn.Module):
             table_TD = sinusoids(config.max_len_tokens, config.d_model).float()
             self.register_buffer("table_TD", table_TD, persistent=False)
 
-    def forward(self, x_BTD: Tensor, start: int = 0) -> Tensor:
-        """x plus the positions from `start` on."""
-        end = start + x_BTD.shape[1]
+    def forward(self, x_BTD: Tensor, start: int | Tensor = 0) -> Tensor:
+        """x plus the positions from `start` on, or from that of each row, a tensor of (B, 1)."""
+        places: slice | Tensor
+        if isinstance(start, int):
+            end = start + x_BTD.shape[1]
+            places = slice(start, end)
+        else:
+            places = start + torch.arange(x_BTD.shape[1], device=x_BTD.device)
+            end = int(places.amax()) + 1
         if self.kind == "sinusoidal":
             if end > len(self.table_TD):
                 self.table_TD = sinusoids(2 * end, x_BTD.shape[2]).float().to(self.table_TD)
-            return x_BTD + self.table_TD[start:end]
+            return x_BTD + self.table_TD[places]
         if self.kind == "learned":
             if end > self.learned.num_embeddings:
                 raise DataError(
                     f"a sentence of {end} tokens is longer than the {self.learned.num_embeddings} positions learned",
                     hint="split it, or train with a larger model.max_len_tokens or with sinusoidal positions",
                 )
-            return x_BTD + self.learned.weight[start:end]
+            return x_BTD + self.learned.weight[places]
         return x_BTD

@@ -112,7 +112,7 @@ class Transformer(nn.Module):
         cache = Cache(memory=cache.memory, past=tuple(present), src_may_see=cache.src_may_see, n_tokens=n_tokens)
         return self.decoder_norm(x_BTD), cache, (self_weights, cross_weights)
 
-    def embed(self, ids_BT: Tensor, embedding: nn.Embedding, positions: Positions, start: int) -> Tensor:
+    def embed(self, ids_BT: Tensor, embedding: nn.Embedding, positions: Positions, start: int | Tensor) -> Tensor:
         """Embeddings times sqrt(d_model), plus positions, dropped out: sections 3.4, 3.5 and 5.4."""
         return self.dropout(positions(embedding(ids_BT) * math.sqrt(self.config.d_model), start))
 
