@@ -24,6 +24,7 @@ SYSTEMS = {
     "huggingface-fast": Entry(
         "Hugging Face, bfloat16 or int8", "huggingface", "huggingface", {"kinds": ["bfloat16", "int8"]}, True
     ),
+    "fairseq": Entry("fairseq", "fairseq", "fairseq", {}, True),
 }
 OURS = "ours"
 YARDSTICK = "ctranslate2-int8"

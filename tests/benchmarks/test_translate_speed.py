@@ -13,6 +13,7 @@ from benchmarks.translate_speed.macs import translation_macs
 from benchmarks.translate_speed.report import percentile, summarize, table
 from benchmarks.translate_speed.run import keep
 from benchmarks.translate_speed.task import spread
+from benchmarks.translate_speed.workers.fairseq_names import fairseq_weight
 from benchmarks.translate_speed.workers.protocol import RefusedError, Task, check
 from benchmarks.translate_speed.workers.to_huggingface import to_huggingface
 from torch.utils.flop_counter import FlopCounterMode
@@ -141,6 +142,30 @@ def test_hugging_face_refuses_what_it_cannot_do() -> None:
     for changes in ({"activation": "swiglu"}, {"tie_embeddings": False}, {"d_k": 3, "d_v": 3}):
         with pytest.raises(RefusedError):
             to_huggingface(asdict(small_model(**changes).config), {})
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_fairseq_gets_our_weights_under_its_names(positions: str) -> None:
+    """fairseq itself is in another environment; there, the benchmark holds the log-probabilities against ours."""
+    ours = small_model(norm="pre", positions=positions)
+    weights, now = ours.state_dict(), torch.full((8,), 7.0)
+
+    def weight(name: str) -> torch.Tensor:
+        return fairseq_weight(name, now, asdict(ours.config), weights)
+
+    for name in ("encoder.embed_tokens", "decoder.embed_tokens", "decoder.output_projection"):
+        assert weight(f"{name}.weight") is weights["embedding.weight"]
+    assert weight("encoder.layer_norm.bias") is weights["encoder_norm.bias"]
+    assert weight("decoder.layers.2.encoder_attn.k_proj.weight") is weights["decoder.2.cross_attention.key.weight"]
+    assert not weight("decoder.layers.2.encoder_attn.k_proj.bias").any()  # ours has none
+    for name in ("encoder.version", "encoder.layers.0.in_proj_weight", "encoder.layers.0.fc1_bias"):
+        assert weight(name) is now
+    with pytest.raises(KeyError):
+        weight("encoder.layers.0.self_attn.r_proj.weight")
+
+    table = weight("decoder.embed_positions.weight")
+    assert not table[PAD].any()
+    torch.testing.assert_close(table[PAD + 1 :], ours.tgt_positions(torch.zeros(1, 32, 8))[0])
 
 
 def test_another_model_is_found_out() -> None:
