@@ -35,18 +35,12 @@ class Positions(nn.Module):
         if self.kind == "learned":
             self.learned = nn.Embedding(config.max_len_tokens, config.d_model)
         elif self.kind == "sinusoidal":
-            table_TD = sinusoids(config.max_len_tokens, config.d_model).float()
-            self.register_buffer("table_TD", table_TD, persistent=False)
+            self.register_buffer("table_TD", sinusoids(config.max_len_tokens, config.d_model).float(), persistent=False)
 
     def forward(self, x_BTD: Tensor, start: int | Tensor = 0) -> Tensor:
         """x plus the positions from `start` on, or from that of each row, a tensor of (B, 1)."""
-        places: slice | Tensor
-        if isinstance(start, int):
-            end = start + x_BTD.shape[1]
-            places = slice(start, end)
-        else:
-            places = start + torch.arange(x_BTD.shape[1], device=x_BTD.device)
-            end = int(places.amax()) + 1
+        end = (start if isinstance(start, int) else int(start.amax())) + x_BTD.shape[1]
+        places: slice | Tensor = slice(start, end) if isinstance(start, int) else start + torch.arange(x_BTD.shape[1])
         if self.kind == "sinusoidal":
             if end > len(self.table_TD):
                 self.table_TD = sinusoids(2 * end, x_BTD.shape[2]).float().to(self.table_TD)
