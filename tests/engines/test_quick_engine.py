@@ -26,8 +26,8 @@ from dragoman.translator import Translator, load
 needs_int8 = pytest.mark.skipif(not has_int8(), reason="this processor has no products of bytes")
 
 
-class Float32Linear(nn.Module):
-    """Rounds nothing, so that only the layout of the search is left."""
+class ExactLinear(nn.Module):
+    """Rounds nothing, so that only the layout of the search is left; in float64, where sums of any order are alike."""
 
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
         super().__init__()
@@ -43,7 +43,7 @@ def model(seed: int, **settings: object) -> Transformer:
     built = Transformer(ModelConfig(**(shape | settings)))  # type: ignore[arg-type]
     for parameter in built.parameters():  # surer of itself than an untrained model is
         parameter.data.mul_(1.5)
-    return built.eval()
+    return built.double().eval()
 
 
 def source(n: int, seed: int) -> Tensor:
@@ -73,20 +73,20 @@ def test_the_layout_finds_what_the_plain_model_finds(settings: dict[str, object]
     limits = {"max_lens": [4 + 3 * row for row in range(12)], "bos_id": 2, "eos_id": 3, "length_penalty": 0.6}
     plain = model(beam, **settings)
     expected = beam_search(plain.step, plain.start(src_BS), beam=beam, nbest=beam, **limits)
-    quick = QuickTransformer(model(beam, **settings), Float32Linear, torch.float32)  # type: ignore[arg-type]
+    quick = QuickTransformer(model(beam, **settings), ExactLinear, torch.float64)  # type: ignore[arg-type]
     found = beam_search(quick.step, quick.start(src_BS, quick.choice(None)), beam=beam, nbest=beam, **limits)
     lengths = {len(one.ids) for hypotheses in expected for one in hypotheses}
     assert len(lengths) > 4  # so that sentences leave
     assert max(lengths) > 12  # and columns are put in order
     for ours, theirs in zip(found, expected, strict=True):
         assert [one.ids for one in ours] == [one.ids for one in theirs]
-        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
+        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-9)
 
 
 @torch.inference_mode()
 def test_a_sentence_chooses_among_its_own_shortlist() -> None:
     src_BS, own = source(4, seed=0), [np.array(sorted({2, 3, *range(5 + 8 * row, 13 + 8 * row)})) for row in range(4)]
-    quick = QuickTransformer(model(0), Float32Linear, torch.float32)  # type: ignore[arg-type]
+    quick = QuickTransformer(model(0), ExactLinear, torch.float64)  # type: ignore[arg-type]
     full, _ = quick.step(torch.full((4,), 2), quick.start(src_BS, quick.choice(None)))
     state = quick.start(src_BS, quick.choice(own).of(own))
     bos, _ = state.choice.places([2, 3])
@@ -103,15 +103,15 @@ def source_ids(n: int, seed: int) -> list[list[int]]:
     return [row_S[: int((row_S > 3).sum())].tolist() for row_S in source(n, seed)]
 
 
-def float32_engine(seed: int, shortlist: Shortlist | None, n_threads: int, **settings: object) -> QuickEngine:
-    quick = QuickTransformer(model(seed, **settings), Float32Linear, torch.float32)  # type: ignore[arg-type]
+def exact_engine(seed: int, shortlist: Shortlist | None, n_threads: int, **settings: object) -> QuickEngine:
+    quick = QuickTransformer(model(seed, **settings), ExactLinear, torch.float64)  # type: ignore[arg-type]
     return QuickEngine(quick, shortlist, n_threads)
 
 
 def assert_alike(found: list[list[Hypothesis]], expected: list[list[Hypothesis]]) -> None:
     for ours, theirs in zip(found, expected, strict=True):
         assert [one.ids for one in ours] == [one.ids for one in theirs]
-        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-4)
+        assert [one.score for one in ours] == pytest.approx([one.score for one in theirs], abs=1e-9)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -134,7 +134,7 @@ def test_many_batches_find_what_each_sentence_finds_alone(
         plain.search([ids], search, constraints.of([row]), nbest=beam, batch_tokens=100)[0]
         for row, ids in enumerate(src_ids)
     ]
-    quick = float32_engine(beam, None, n_threads, **settings)
+    quick = exact_engine(beam, None, n_threads, **settings)
     assert_alike(quick.search(src_ids, search, constraints, nbest=beam, batch_tokens=80), expected)
 
 
@@ -144,7 +144,7 @@ def test_many_batches_keep_to_the_shortlist_of_each_sentence(n_threads: int) -> 
     likely = np.sort(np.stack([draw.permutation(np.arange(4, 40))[:3] for _ in range(40)]))
     shortlist = Shortlist(np.arange(8), 3 * np.arange(41), likely.flatten(), np.arange(40))
     src_ids, search = source_ids(60, seed=1), SearchConfig(max_extra_tokens=20)
-    quick = float32_engine(0, shortlist, n_threads)
+    quick = exact_engine(0, shortlist, n_threads)
     expected = [quick.search([ids], search, Constraints(), nbest=4, batch_tokens=100)[0] for ids in src_ids]
     assert_alike(quick.search(src_ids, search, Constraints(), nbest=4, batch_tokens=80), expected)
     for ids, hypotheses in zip(src_ids, expected, strict=True):
@@ -153,7 +153,7 @@ def test_many_batches_keep_to_the_shortlist_of_each_sentence(n_threads: int) -> 
 
 def test_the_last_sentences_of_batches_go_together() -> None:
     """As many rows in fewer steps than one batch after the other takes."""
-    quick, n_rows = float32_engine(0, None, 1), []
+    quick, n_rows = exact_engine(0, None, 1), []
 
     def step(last_N: Tensor, state: State) -> tuple[Tensor, State]:
         n_rows.append(len(last_N))
@@ -183,11 +183,14 @@ def test_a_row_of_bytes_depends_on_no_other() -> None:
 
 
 @needs_int8
-def test_sums_of_bytes_are_exact_where_they_are_largest() -> None:
-    """Without VNNI they would overflow in 16 bits, if weights had all the bits of a byte."""
-    weight_OI = torch.ones(8, 64)
-    assert torch.allclose(Int8Linear(weight_OI)(torch.ones(3, 64)), torch.full((3, 8), 64.0))
-    assert torch.allclose(Int8Linear(-weight_OI)(torch.ones(3, 64)), torch.full((3, 8), -64.0))
+@pytest.mark.parametrize("four", [[1, 1, 1, 1], [1, -1, 1, -1], [1, 0, 1, 0], [0, 1, 0, 1], [0, 1, 1, 0], [1, 0, 0, 1]])
+def test_sums_of_bytes_are_exact_where_they_are_largest(four: list[int]) -> None:
+    """Without VNNI they would overflow in 16 bits, if neighbours of the same sign had all the bits of a byte."""
+    weight_OI = torch.tensor(four * 16, dtype=torch.float32).repeat(8, 1)
+    for x_NI in (torch.ones(3, 64), -torch.ones(3, 64), weight_OI, -weight_OI):
+        for sign in (1, -1):
+            expected = sign * x_NI @ weight_OI.T
+            assert torch.allclose(Int8Linear(sign * weight_OI)(x_NI), expected, atol=0, rtol=0.01)
 
 
 @pytest.mark.parametrize(

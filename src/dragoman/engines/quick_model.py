@@ -105,9 +105,9 @@ def _gather(part: MultiHeadAttention, q_NK: Tensor, kv: KeyValues, sees: Tensor,
     """What the rows gather: softmax(q k' / sqrt(d_k)) v, the heads side by side."""
     scale = 1 / math.sqrt(kv.k_BHSK.shape[3]) if part.scale is None else part.scale
     q_AHWK = at.spread(at.heads(q_NK.to(kv.k_BHSK.dtype), part.n_heads))
-    weights = (q_AHWK @ kv.k_BHSK.mT).float().mul_(scale).add_(sees).softmax(dim=-1)
+    weights = (q_AHWK @ kv.k_BHSK.mT).to(q_NK.dtype).mul_(scale).add_(sees).softmax(dim=-1)
     out_BWHK = at.picked((weights.to(kv.v_BHSU.dtype) @ kv.v_BHSU).transpose(1, 2))
-    return out_BWHK.reshape(len(q_NK), -1).float()
+    return out_BWHK.reshape(len(q_NK), -1).to(q_NK.dtype)
 
 
 @dataclass(frozen=True, slots=True)
