@@ -250,11 +250,11 @@ def test_files_made_for_another_processor_are_made_anew(
     """With weights that overflow on this one, a folder that came from elsewhere would translate badly."""
     copy = shutil.copytree(folder, tmp_path / "run", ignore=shutil.ignore_patterns("ct2", "checkpoints"))
     sizes = {}
-    for levels in (127, 63):
-        monkeypatch.setattr("dragoman.engines.ct2_files.byte_levels", lambda levels=levels: levels)
+    for bits in (32, 16):
+        monkeypatch.setattr("dragoman.engines.ct2_files.sum_bits", lambda bits=bits: bits)
         load(copy, engine="ct2", precision="int8")
-        sizes[levels] = (copy / "ct2" / "int8-short" / "model.bin").read_bytes()
-    assert sizes[127] != sizes[63]
+        sizes[bits] = (copy / "ct2" / "int8-short" / "model.bin").read_bytes()
+    assert sizes[32] != sizes[16]
 
 
 def _with_usual(folder: Path, copy: Path, usual: set[int]) -> Translator:

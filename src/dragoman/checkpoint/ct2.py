@@ -13,24 +13,24 @@ from typing import Any
 
 import numpy as np
 
+from dragoman.checkpoint.int8 import SumBits, to_bytes
 from dragoman.errors import ModelError
 from dragoman.model.config import ModelConfig
 
 Weights = Mapping[str, np.ndarray]
 
 _ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swiglu": "SWISH"}
-_LEAST = 1e-10  # in place of the largest weight of a row of zeros
 _MOST_POSITIONS = 2048  # longer sentences are beyond this engine, unless learned positions end earlier
 
 
 def write_ct2(
-    folder: Path, config: ModelConfig, weights: Weights, pieces: Sequence[str], levels: int | None,
+    folder: Path, config: ModelConfig, weights: Weights, pieces: Sequence[str], sum_bits: SumBits | None,
     tgt_ids: Sequence[int] | None = None,
 ) -> None:  # fmt: skip
     """Fills the folder with the files of a CTranslate2 model that gives the same answers as ours.
 
-    `pieces` are the subwords by id. With `levels`, matrices are of one byte a weight, so many steps on each side of
-    zero, with a scale for every row: int8. Without, everything is float32. With `tgt_ids` it writes no other subwords.
+    `pieces` are the subwords by id. With `sum_bits`, matrices are in int8, for a processor that adds up products of
+    bytes in so many. Without, everything is float32. With `tgt_ids` it writes no other subwords.
     """
     from ctranslate2 import specs
 
@@ -39,13 +39,13 @@ def write_ct2(
         specs.TransformerEncoderSpec(config.n_encoder_layers, **_shape(config, specs)),
         specs.TransformerDecoderSpec(config.n_decoder_layers, **_shape(config, specs)),
     )
-    _fill_stack(spec.encoder, "encoder", config, weights, levels)
-    _fill_stack(spec.decoder, "decoder", config, weights, levels)
+    _fill_stack(spec.encoder, "encoder", config, weights, sum_bits)
+    _fill_stack(spec.decoder, "decoder", config, weights, sum_bits)
     tied = config.tie_embeddings
-    _fill_matrix(spec.encoder.embeddings[0], weights["embedding.weight"], levels)
+    _fill_matrix(spec.encoder.embeddings[0], weights["embedding.weight"], sum_bits)
     rows = list(range(len(pieces)) if tgt_ids is None else tgt_ids)
-    _fill_matrix(spec.decoder.embeddings, weights["embedding.weight" if tied else "tgt_embedding.weight"][rows], levels)
-    _fill_matrix(spec.decoder.projection, weights["embedding.weight" if tied else "projection.weight"][rows], levels)
+    _fill_matrix(spec.decoder.embeddings, weights["embedding.weight" if tied else "tgt_embedding.weight"][rows], sum_bits)
+    _fill_matrix(spec.decoder.projection, weights["embedding.weight" if tied else "projection.weight"][rows], sum_bits)
     spec.encoder.position_encodings.encodings = _positions(config, weights, "src_positions")
     spec.decoder.position_encodings.encodings = _positions(config, weights, "tgt_positions")
     spec.config.add_source_eos = True
@@ -92,20 +92,20 @@ def _positions(config: ModelConfig, weights: Weights, name: str) -> np.ndarray:
     return table_TD.astype(np.float32)
 
 
-def _fill_stack(spec: Any, side: str, config: ModelConfig, weights: Weights, levels: int | None) -> None:
+def _fill_stack(spec: Any, side: str, config: ModelConfig, weights: Weights, sum_bits: SumBits | None) -> None:
     if config.norm == "pre":
         _fill_norm(spec.layer_norm, f"{side}_norm", weights)
     for number, layer in enumerate(spec.layer):
         name = f"{side}.{number}"
-        _fill_attention(layer.self_attention, f"{name}.self", ["query", "key", "value"], [], config, weights, levels)
+        _fill_attention(layer.self_attention, f"{name}.self", ["query", "key", "value"], [], config, weights, sum_bits)
         if side == "decoder":
-            _fill_attention(layer.attention, f"{name}.cross", ["query"], ["key", "value"], config, weights, levels)
+            _fill_attention(layer.attention, f"{name}.cross", ["query"], ["key", "value"], config, weights, sum_bits)
         _fill_norm(layer.ffn.layer_norm, f"{name}.feed_forward_norm.norm", weights)
         first = "gate" if config.activation == "swiglu" else "inner"
-        _fill_linear(layer.ffn.linear_0, [f"{name}.feed_forward.{first}"], weights, levels)
+        _fill_linear(layer.ffn.linear_0, [f"{name}.feed_forward.{first}"], weights, sum_bits)
         if config.activation == "swiglu":
-            _fill_linear(layer.ffn.linear_0_noact, [f"{name}.feed_forward.inner"], weights, levels)
-        _fill_linear(layer.ffn.linear_1, [f"{name}.feed_forward.outer"], weights, levels)
+            _fill_linear(layer.ffn.linear_0_noact, [f"{name}.feed_forward.inner"], weights, sum_bits)
+        _fill_linear(layer.ffn.linear_1, [f"{name}.feed_forward.outer"], weights, sum_bits)
 
 
 def _fill_attention(
@@ -115,31 +115,29 @@ def _fill_attention(
     second: list[str],
     config: ModelConfig,
     weights: Weights,
-    levels: int | None,
+    sum_bits: SumBits | None,
 ) -> None:
     """The projections of an attention; those of one list are one matrix in CTranslate2."""
     parts = [part for part in (first, second, ["output"]) if part]
     for linear, part in zip(spec.linear, parts, strict=True):
-        _fill_linear(linear, [f"{name}_attention.{one}" for one in part], weights, levels)
+        _fill_linear(linear, [f"{name}_attention.{one}" for one in part], weights, sum_bits)
     _fill_norm(spec.layer_norm, f"{name}_norm.norm", weights)
     if not config.attention_scale:
         spec.queries_scale = np.float32(1)
 
 
-def _fill_linear(spec: Any, names: list[str], weights: Weights, levels: int | None) -> None:
-    _fill_matrix(spec, np.concatenate([weights[f"{name}.weight"] for name in names]), levels)
+def _fill_linear(spec: Any, names: list[str], weights: Weights, sum_bits: SumBits | None) -> None:
+    _fill_matrix(spec, np.concatenate([weights[f"{name}.weight"] for name in names]), sum_bits)
     if f"{names[0]}.bias" in weights:
         spec.bias = np.concatenate([weights[f"{name}.bias"] for name in names])
 
 
-def _fill_matrix(spec: Any, weight_OI: np.ndarray, levels: int | None) -> None:
-    """A matrix as it is, or its rows in bytes, each with the scale that takes its largest weight to the last level."""
-    if levels is None:
+def _fill_matrix(spec: Any, weight_OI: np.ndarray, sum_bits: SumBits | None) -> None:
+    """A matrix as it is, or its rows in bytes."""
+    if sum_bits is None:
         spec.weight = weight_OI
-        return
-    scale_O = levels / np.maximum(np.abs(weight_OI).max(axis=1), _LEAST)
-    spec.weight = np.rint(weight_OI * scale_O[:, None]).astype(np.int8)
-    spec.weight_scale = scale_O.astype(np.float32)
+    else:
+        spec.weight, spec.weight_scale = to_bytes(weight_OI, sum_bits)
 
 
 def _fill_norm(spec: Any, name: str, weights: Weights) -> None:

@@ -16,7 +16,7 @@ from dragoman.checkpoint.folder import WEIGHTS, new_folder, open_weights, write_
 from dragoman.checkpoint.shapes import check_shapes, weight_shapes
 from dragoman.engines.ct2_threads import Split, best_split
 from dragoman.engines.engine import n_cores
-from dragoman.engines.processor import byte_levels
+from dragoman.engines.processor import sum_bits
 from dragoman.errors import ModelError
 from dragoman.model.config import ModelConfig
 from dragoman.tokens.shortlist import Shortlist
@@ -47,10 +47,10 @@ class Ct2Files:
 
     def _opened(self, name: str, of: str, tgt_ids: Callable[[], list[int] | None]) -> Any:
         kept, weights = self.folder / "ct2" / name, self.folder / WEIGHTS
-        levels = byte_levels() if self.precision == "int8" else None
-        described = hashlib.sha256(repr((self.config, self.pieces, levels, of)).encode()).hexdigest()
+        bits = sum_bits() if self.precision == "int8" else None
+        described = hashlib.sha256(repr((self.config, self.pieces, bits, of)).encode()).hexdigest()
         if not _is_current(kept, weights, described):
-            files = self.config, _read(weights, self.config), self.pieces, levels, tgt_ids()
+            files = self.config, _read(weights, self.config), self.pieces, bits, tgt_ids()
             try:
                 shutil.rmtree(kept, ignore_errors=True)
                 with new_folder(kept) as part:

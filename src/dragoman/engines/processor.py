@@ -7,6 +7,8 @@ import time
 from functools import cache
 from pathlib import Path
 
+from dragoman.checkpoint.int8 import SumBits
+
 CPUINFO = Path("/proc/cpuinfo")
 _AVX512 = {"avx512f", "avx512cd", "avx512bw", "avx512dq", "avx512vl"}  # what CTranslate2's kernels for it are built for
 
@@ -16,14 +18,10 @@ def has_avx512(cpuinfo: Path = CPUINFO) -> bool:
     return _flags(cpuinfo) >= _AVX512
 
 
-def byte_levels(cpuinfo: Path = CPUINFO, machine: str | None = None) -> int:
-    """How many steps a weight of one byte may have on each side of zero.
-
-    Without VNNI, processors of the x86 kind add up products of bytes in pairs of 16 bits, which overflow, silently:
-    255 * 127 * 2 is too much for them, 255 * 63 * 2 is not.
-    """
+def sum_bits(cpuinfo: Path = CPUINFO, machine: str | None = None) -> SumBits:
+    """In how many bits products of bytes are added up; x86 processors without VNNI begin in 16, which may overflow."""
     is_x86 = (machine or platform.machine()) in ("x86_64", "AMD64")
-    return 63 if is_x86 and "avx512_vnni" not in _flags(cpuinfo) else 127
+    return 16 if is_x86 and "avx512_vnni" not in _flags(cpuinfo) else 32
 
 
 @cache

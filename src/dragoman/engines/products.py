@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from dragoman.engines.processor import byte_levels
+from dragoman.checkpoint.int8 import to_bytes
+from dragoman.engines.processor import sum_bits
 
 _LEVELS = 127  # of an input in a signed byte, on each side of zero
 _ZERO = 128  # where zero stands among unsigned bytes
@@ -30,8 +31,8 @@ class Int8Linear(nn.Module):
 
     def __init__(self, weight_OI: Tensor, bias_O: Tensor | None = None) -> None:
         super().__init__()
-        self._scale_O = weight_OI.abs().amax(dim=1).div_(byte_levels()).clamp_(min=_LEAST)
-        q_OI = (weight_OI / self._scale_O[:, None]).round_().to(torch.int8)
+        q_OI, levels_O = map(torch.from_numpy, to_bytes(weight_OI.numpy(), sum_bits()))
+        self._scale_O = levels_O.reciprocal_()
         self._packed = torch.ops.onednn.qlinear_prepack(q_OI, None)
         self._bias_O, self._zero_O = bias_O, torch.zeros(len(weight_OI), dtype=torch.long)
 
