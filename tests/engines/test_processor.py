@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dragoman.engines.processor import sum_bits, has_avx512
+from dragoman.engines.processor import has_avx512, sum_bits
 
 ZEN4 = "model name: X\nflags\t\t: fpu avx2 avx512f avx512cd avx512bw avx512dq avx512vl avx512_vnni\n"
 SKYLAKE = "flags\t\t: fpu avx2 avx512f avx512cd avx512bw avx512dq avx512vl\n"

@@ -42,9 +42,12 @@ def write_ct2(
     _fill_stack(spec.encoder, "encoder", config, weights, sum_bits)
     _fill_stack(spec.decoder, "decoder", config, weights, sum_bits)
     tied = config.tie_embeddings
-    _fill_matrix(spec.encoder.embeddings[0], weights["embedding.weight"], sum_bits)
+    looked_up: SumBits | None = None if sum_bits is None else 32  # embeddings are not added up
+    _fill_matrix(spec.encoder.embeddings[0], weights["embedding.weight"], looked_up)
     rows = list(range(len(pieces)) if tgt_ids is None else tgt_ids)
-    _fill_matrix(spec.decoder.embeddings, weights["embedding.weight" if tied else "tgt_embedding.weight"][rows], sum_bits)
+    _fill_matrix(
+        spec.decoder.embeddings, weights["embedding.weight" if tied else "tgt_embedding.weight"][rows], looked_up
+    )
     _fill_matrix(spec.decoder.projection, weights["embedding.weight" if tied else "projection.weight"][rows], sum_bits)
     spec.encoder.position_encodings.encodings = _positions(config, weights, "src_positions")
     spec.decoder.position_encodings.encodings = _positions(config, weights, "tgt_positions")

@@ -14,9 +14,7 @@ _LEVELS = 127  # of a byte, on each side of zero
 _LEAST = 1e-10  # in place of the largest weight of a row of zeros
 
 
-def to_bytes(
-    weight_OI: np.ndarray[Any, Any], sum_bits: SumBits
-) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+def to_bytes(weight_OI: np.ndarray[Any, Any], sum_bits: SumBits) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """The rows in int8 and their scales: a weight is its byte over the scale of its row, which is as fine as can be.
 
     Where products of bytes are added up in 32 bits, the largest weight of a row gets the last level. In 16 bits, two
