@@ -12,7 +12,8 @@ The data walks through the folders in this order; each stage knows only those be
     score        8  hypotheses -> numbers
 
     run.py          composer for training: wires 1-8 together (prepare.py: the text; distill.py: the text of
-                    teachers; budget.py: what a time buys; session.py: the run while it trains; describe.py: its card)
+                    teachers; budget.py: what a time buys; session.py: the run while it trains; ending.py: what it
+                    leaves; describe.py: its card)
     translator.py   composer for use: tokens + model + search -> Translation (engines: ours in torch, or CTranslate2)
     explain         a use of a trained model: what it looks at, as data, page and pictures
     serve           another: a translator over HTTP

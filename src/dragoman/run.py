@@ -16,6 +16,7 @@ from dragoman.checkpoint import folder as files
 from dragoman.checkpoint.metrics import read_records
 from dragoman.config import Config, changed_settings, load_config, to_toml
 from dragoman.distill import distill
+from dragoman.ending import finish
 from dragoman.engines.torch_engine import pick_device
 from dragoman.errors import ConfigError, DragomanError, ModelError
 from dragoman.prepare import DISTILLED, Data, count_chars, prepare, subwords_from
@@ -83,7 +84,7 @@ def train(
             shutil.rmtree(run)
         raise
     is_finished = training.run(stop or Stop())
-    scores = training.finish() if is_finished else None
+    scores = finish(training) if is_finished else None
     training.log.close()
     return Outcome(run, training.state.step, is_finished, training.meter.elapsed(), scores)
 

@@ -1,4 +1,4 @@
-"""A run while it trains: when it validates, saves and ends, and what it leaves behind. Part of the composer `run`."""
+"""A run while it trains: when it validates, saves and ends. Part of the composer `run`."""
 
 from __future__ import annotations
 
@@ -15,22 +15,19 @@ import torch
 from dragoman.batches.batch import Batch, make_batch, prefetch
 from dragoman.batches.sampler import epoch_batches
 from dragoman.checkpoint import folder as files
-from dragoman.checkpoint.average import average_weights
-from dragoman.checkpoint.card import write_card
 from dragoman.checkpoint.format import load_tensors, load_weights, save_checkpoint, save_tensors
-from dragoman.checkpoint.metrics import MetricsLog, Record, read_records
+from dragoman.checkpoint.metrics import MetricsLog, Record
 from dragoman.config import Config, to_toml
-from dragoman.describe import describe
 from dragoman.engines.torch_engine import TorchEngine
 from dragoman.errors import ModelError
 from dragoman.model.transformer import Transformer
-from dragoman.prepare import ENCODED, Data, check_shortlist, evenly
+from dragoman.prepare import Data, evenly
 from dragoman.score.likelihood import perplexity
-from dragoman.score.metrics import Scores, bleu, score
+from dragoman.score.metrics import bleu
 from dragoman.tokens.unmerge import Ids, Unmerging
 from dragoman.train.config import PAPER_STEPS
 from dragoman.train.embeddings import begin_from_text
-from dragoman.train.forecast import forecast, forecast_more
+from dragoman.train.forecast import forecast
 from dragoman.train.loop import Update, updates
 from dragoman.train.optim import make_optimizer, optimizer_tensors, restore_optimizer
 from dragoman.train.pace import Pacer, change_pace, even_pace, last_step, share_done
@@ -39,11 +36,10 @@ from dragoman.translator import Translator
 from dragoman.watch import Forecast, Meter, Stop, Validation, Watcher
 
 _LOOKS_AT_END = 4  # a run ends with work that takes as long as this many validations
-_PENALTIES = (0.6, 1.0, 1.4)  # of length, tried at the end if asked for; the first is the paper's
+PENALTIES = (0.6, 1.0, 1.4)  # of length, tried at the end if asked for; the first is the paper's
 _LOOKS_PER_PENALTY = 2.5
 _GUESS = 0.004  # share of the budget
 _CARD_S = 1.5  # the card, with its picture
-_MORE_S = 600  # the time of which a run under a budget says what it would give
 
 
 @dataclass(slots=True)
@@ -131,7 +127,7 @@ class Session:
                 with self.meter.paused() as pause:
                     self._validate()
                 self.valid_s = pause.length_s * self.brevity
-            if self._is_scheduled(state.step) or state.step == state.best_step or self._is_done():
+            if self.is_scheduled(state.step) or state.step == state.best_step or self._is_done():
                 with self.meter.paused() as pause:
                     self._save()
                 self.save_s = pause.length_s
@@ -151,82 +147,12 @@ class Session:
             self.total_steps // every - step // every for every in (config.valid_every, config.save_every)
         )
         # At the end come a look at the last weights and a beam search, or several, which take longer.
-        n_at_end = _LOOKS_AT_END + config.tune_search * (len(_PENALTIES) - 1) * _LOOKS_PER_PENALTY
+        n_at_end = _LOOKS_AT_END + config.tune_search * (len(PENALTIES) - 1) * _LOOKS_PER_PENALTY
         spared_s = self.valid_s * (n_valid + n_at_end) + self.save_s * n_saves + _CARD_S
         end = self.pacer.look(step, self.meter.elapsed(), self.meter.paused_s, spared_s)
         if end is not None:
             self.state.pace = self.pace = change_pace(self.pace, step, end)
             self.total_steps = last_step(self.pace)
-
-    def finish(self) -> Scores | None:
-        """Chooses the weights to use, writes them and the model card, and clears away the encoded text.
-
-        The record that says so comes last: without it, a run that was killed does all of this again.
-        """
-        self._prune()
-        choice, scores = self._choose(), None
-        save_tensors(self.folder / files.WEIGHTS, self.model.state_dict())
-        record = {"step": self.state.step, "final": choice, "elapsed_s": round(self.meter.elapsed(), 1)}
-        if self.valid:
-            self.watcher.note("scoring the final model by beam search on the validation text")
-            scores, texts = self._final_scores()
-            check_shortlist(self.folder, self.data.subwords, self._valid_texts()[0], texts, self.watcher)
-            record |= {"scores": scores.to_dict(), "loss_of_final": self.translator.loss(*self._valid_texts())}
-            self._tell_of_more_time(scores.bleu.score)
-        self._settle()
-        card = describe(
-            self.config, self.data, self.model, name=self.folder.name, choice=choice, scores=scores,
-            n_scored=len(self.valid), step=self.state.step, epoch=self.state.epoch, elapsed_s=self.meter.elapsed(),
-        )  # fmt: skip
-        write_card(self.folder, card, read_records(self.folder))
-        files.remove_folder(self.folder / ENCODED)
-        self.log.write(record)
-        return scores
-
-    def _final_scores(self) -> tuple[Scores, list[str]]:
-        """Those of the beam search of the settings, or of the one that does best if that is to be found out.
-
-        With the translations they are of.
-        """
-        src, tgt = self._valid_texts()
-
-        def scored(penalty: float | None) -> tuple[Scores, list[str]]:
-            texts = [t.text for t in self.translator.translate(src, length_penalty=penalty)]
-            return score(texts, tgt), texts
-
-        if not self.config.train.tune_search:
-            return scored(None)
-        found = {penalty: scored(penalty) for penalty in _PENALTIES}
-        best = max(found, key=lambda penalty: found[penalty][0].bleu.score)
-        self.watcher.note(
-            f"length penalty {best:g} does best: BLEU "
-            + ", ".join(f"{scores.bleu.score:.2f} with {penalty:g}" for penalty, (scores, _) in found.items())
-        )
-        self.config = replace(self.config, search=replace(self.config.search, length_penalty=best))
-        return found[best]
-
-    def _settle(self) -> None:
-        """Lets the settings say how it went, if anything was left to be found out on the way.
-
-        They give the same weights then, whatever the machine's speed, and the same search.
-        """
-        train = replace(self.config.train, tune_search=False)
-        if train.budget_s is not None:
-            train = replace(train, steps=self.total_steps, pace=self.pace, budget_s=None)
-        if train != self.config.train:
-            files.write_text(self.folder / files.CONFIG, to_toml(replace(self.config, train=train)))
-
-    def _tell_of_more_time(self, value: float) -> None:
-        """Under a budget: what more time would have given."""
-        budget_s = self.config.train.budget_s
-        if budget_s is None or self.config.train.schedule != "linear":
-            return
-        more = forecast_more([(point[0], point[2]) for point in self.state.curve], budget_s, budget_s + _MORE_S)
-        if more is not None:
-            low, likely, high = (value + gain for gain in more)
-            self.watcher.note(
-                f"{_MORE_S // 60} more minutes would give about BLEU {likely:.1f} ({low:.1f} to {high:.1f})"
-            )
 
     def _restore(self) -> State:
         """Takes up the latest checkpoint, or else the weights to begin with."""
@@ -280,7 +206,7 @@ class Session:
         is_out_of_patience = patience is not None and self.state.n_worse >= patience
         return self.state.step >= self.total_steps or is_out_of_patience
 
-    def _is_scheduled(self, step: int) -> bool:
+    def is_scheduled(self, step: int) -> bool:
         """Whether a checkpoint of this step counts for averaging: those of an interruption do not."""
         return step % self.config.train.save_every == 0 or step == self.total_steps
 
@@ -303,7 +229,7 @@ class Session:
 
     def _validate(self) -> None:
         state = self.state
-        loss, value = self._validation_scores()
+        loss, value = self.validation_scores()
         is_best = (value, -loss) > (state.best_bleu, -state.best_loss)
         state.last_bleu, state.n_worse = value, 0 if is_best else state.n_worse + 1
         if is_best:
@@ -332,14 +258,14 @@ class Session:
         loss, value = (None if one is None else Forecast(*one) for one in found)
         return loss, value
 
-    def _validation_scores(self) -> tuple[float, float]:
+    def validation_scores(self) -> tuple[float, float]:
         """Loss, and BLEU of greedy translations, on the validation text."""
-        src, tgt = self._valid_texts()
+        src, tgt = self.valid_texts()
         hypotheses = [translation.text for translation in self.translator.translate(src, beam=1)]
         self.brevity = _brevity(hypotheses, tgt)
         return self.translator.loss(src, tgt), bleu(hypotheses, tgt).score
 
-    def _valid_texts(self) -> tuple[list[str], list[str]]:
+    def valid_texts(self) -> tuple[list[str], list[str]]:
         return [pair.src for pair in self.valid], [pair.tgt for pair in self.valid]
 
     def _save(self) -> None:
@@ -355,35 +281,16 @@ class Session:
             config=to_toml(self.config),
             subwords=self.folder / files.SUBWORDS,
         )
-        self._prune()
+        self.prune()
 
-    def _prune(self) -> None:
+    def prune(self) -> None:
         """Keeps the last checkpoints, the best and the current one."""
         saved = files.checkpoints(self.folder)
-        scheduled = [step for step in saved if self._is_scheduled(step)]
+        scheduled = [step for step in saved if self.is_scheduled(step)]
         keep = {*scheduled[-self.config.train.keep :], self.state.best_step, self.state.step}
         for step, folder in saved.items():
             if step not in keep:
                 files.remove_folder(folder)
-
-    def _choose(self) -> str:
-        """Loads the average of the last checkpoints, or the best one if that validates better; says which."""
-        saved = files.checkpoints(self.folder)
-        steps = [step for step in saved if self._is_scheduled(step)][-self.config.train.average :] or [max(saved)]
-        average = average_weights([saved[step] for step in steps])
-        self.model.load_state_dict(average)
-        name = f"average of {len(steps)} checkpoints, steps {steps[0]} to {steps[-1]}"
-        if len(steps) == 1:
-            name = f"checkpoint of step {steps[0]}"
-        has_landed = self.config.train.schedule == "linear" and steps == [self.total_steps]
-        if self.state.best_step is None or steps == [self.state.best_step] or has_landed:
-            # Where the rate has fallen to zero, BLEU on some sentences is no reason to prefer earlier weights.
-            return name
-        loss, value = self._validation_scores()
-        if (value, -loss) >= (self.state.best_bleu, -self.state.best_loss):
-            return name
-        load_weights(self.model, saved[self.state.best_step] / files.WEIGHTS)
-        return f"best checkpoint, step {self.state.best_step} (BLEU {self.state.best_bleu:.2f}; {name}: {value:.2f})"
 
 
 def _brevity(hypotheses: list[str], references: list[str]) -> float:

@@ -122,7 +122,7 @@ def test_a_kill_between_any_two_changes_to_the_disk(
         ("dragoman.session.updates", 1),
         ("dragoman.checkpoint.folder.remove_folder", 1),
         ("dragoman.session:Session._validate", 1),
-        ("dragoman.session.average_weights", 1),
+        ("dragoman.ending.average_weights", 1),
         ("dragoman.checkpoint.card.draw_curve", 1),
         ("dragoman.checkpoint.card.write_text", 1),
     ],
@@ -165,7 +165,7 @@ def check_resumes_as_advised(forks: Forks, stopped: Ended, run: Path, whole: Pat
     [
         ("dragoman.prepare.read_valid", signal.SIGTERM),
         ("dragoman.prepare._encoded", signal.SIGINT),
-        ("dragoman.session.average_weights", signal.SIGTERM),
+        ("dragoman.ending.average_weights", signal.SIGTERM),
         ("dragoman.checkpoint.card.draw_curve", signal.SIGINT),
     ],
 )
