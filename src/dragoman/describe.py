@@ -23,12 +23,16 @@ def describe(
     name: str,
     choice: str,
     scores: Scores | None,
+    int8_costs: float | None,
     n_scored: int,
     step: int,
     epoch: int,
     elapsed_s: float,
 ) -> Card:
-    """The card of a finished run; `choice` says which weights were taken, `n_scored` on how many pairs they scored."""
+    """The card of a finished run; `choice` says which weights were taken, `n_scored` on how many pairs they scored.
+
+    `int8_costs` is by how much the loss on these is higher in int8, if that was measured.
+    """
     text, shape, train = config.text, config.model, config.train
     n_parameters = sum(parameter.numel() for parameter in model.parameters())
     budget = "" if train.budget_s is None else f" of a budget of {train.budget_s / 60:g}"
@@ -52,6 +56,7 @@ def describe(
             ("layers", f"{shape.n_encoder_layers} encoder, {shape.n_decoder_layers} decoder, {shape.norm}-norm"),
             ("width", f"d_model {shape.d_model}, d_ff {shape.d_ff}, {shape.n_heads} heads"),
             ("weights", choice),
+            *([] if int8_costs is None else [("precision", _precision(config, int8_costs))]),
         ],
         training=[
             ("updates", f"{step:,} ({epoch + 1} epochs begun)"),
@@ -64,6 +69,11 @@ def describe(
         ],
         scores=[(f"{name}, validation", f"{s.score:.2f}", s.signature) for name, s in rows],
     )
+
+
+def _precision(config: Config, int8_costs: float) -> str:
+    default = "int8" if config.search.int8 else "float32"
+    return f"{default} unless asked otherwise; int8 changes the validation loss by {int8_costs:+.4f} nats per token"
 
 
 def _targets(config: Config) -> str:

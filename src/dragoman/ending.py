@@ -7,6 +7,7 @@ from dataclasses import replace
 from dragoman.checkpoint import folder as files
 from dragoman.checkpoint.average import average_weights
 from dragoman.checkpoint.card import write_card
+from dragoman.checkpoint.ct2 import suits_ct2
 from dragoman.checkpoint.format import load_weights, save_tensors
 from dragoman.checkpoint.metrics import Record, read_records
 from dragoman.config import to_toml
@@ -15,7 +16,9 @@ from dragoman.prepare import ENCODED, check_shortlist
 from dragoman.score.metrics import Scores, score
 from dragoman.session import PENALTIES, Session
 from dragoman.train.forecast import forecast_more
+from dragoman.translator import load
 
+_MOST_LOST = 0.01  # nats per target token, about a fifth of a point of BLEU
 _MORE_S = 600  # the time of which a run under a budget says what it would give
 
 
@@ -25,19 +28,22 @@ def finish(run: Session) -> Scores | None:
     The record that says so comes last: without it, a run that was killed does all of this again.
     """
     run.prune()
-    choice, scores = _choose(run), None
+    choice, scores, int8_costs = _choose(run), None, None
     save_tensors(run.folder / files.WEIGHTS, run.model.state_dict())
     record: Record = {"step": run.state.step, "final": choice, "elapsed_s": round(run.meter.elapsed(), 1)}
     if run.valid:
         run.watcher.note("scoring the final model by beam search on the validation text")
         scores, texts = _final_scores(run)
         check_shortlist(run.folder, run.data.subwords, run.valid_texts()[0], texts, run.watcher)
-        record |= {"scores": scores.to_dict(), "loss_of_final": run.translator.loss(*run.valid_texts())}
+        loss = run.translator.loss(*run.valid_texts())
+        int8_costs = _check_int8(run, loss)
+        record |= {"scores": scores.to_dict(), "loss_of_final": loss, "int8_costs": int8_costs}
         _tell_of_more_time(run, scores.bleu.score)
     _settle(run)
     card = describe(
         run.config, run.data, run.model, name=run.folder.name, choice=choice, scores=scores,
-        n_scored=len(run.valid), step=run.state.step, epoch=run.state.epoch, elapsed_s=run.meter.elapsed(),
+        int8_costs=int8_costs, n_scored=len(run.valid), step=run.state.step, epoch=run.state.epoch,
+        elapsed_s=run.meter.elapsed(),
     )  # fmt: skip
     write_card(run.folder, card, read_records(run.folder))
     files.remove_folder(run.folder / ENCODED)
@@ -87,6 +93,18 @@ def _final_scores(run: Session) -> tuple[Scores, list[str]]:
     return found[best]
 
 
+def _check_int8(run: Session, loss: float) -> float | None:
+    """By how much int8 raises the final model's loss; if that is too much, float32 becomes its default."""
+    if not suits_ct2(run.config.model):
+        return None
+    in_bytes = load(run.folder, engine="ct2", precision="int8", threads=1, shortlist=False)
+    costs = in_bytes.loss(*run.valid_texts()) - loss
+    if not costs <= _MOST_LOST:  # written so that NaN is too much
+        run.watcher.note(f"int8 raises the loss by {costs:.3f}: float32 becomes this model's default")
+        run.config = replace(run.config, search=replace(run.config.search, int8=False))
+    return costs
+
+
 def _tell_of_more_time(run: Session, value: float) -> None:
     """Under a budget: what more time would have given."""
     budget_s = run.config.train.budget_s
@@ -99,12 +117,11 @@ def _tell_of_more_time(run: Session, value: float) -> None:
 
 
 def _settle(run: Session) -> None:
-    """Lets the settings say how it went, if anything was left to be found out on the way.
+    """Lets the settings say how it went, where something was left to be found out on the way.
 
-    They give the same weights then, whatever the machine's speed, and the same search.
+    They give the same weights then, whatever the machine's speed, and the same translations.
     """
     train = replace(run.config.train, tune_search=False)
     if train.budget_s is not None:
         train = replace(train, steps=run.total_steps, pace=run.pace, budget_s=None)
-    if train != run.config.train:
-        files.write_text(run.folder / files.CONFIG, to_toml(replace(run.config, train=train)))
+    files.write_text(run.folder / files.CONFIG, to_toml(replace(run.config, train=train)))

@@ -322,7 +322,8 @@ def load(
     Of several folders the probabilities are averaged, if the models have the same subwords.
 
     The engine "auto" is CTranslate2 where it is installed and fits the model, unless there is a CUDA device. The
-    precision "auto" is int8 on a processor, and float32 with the engine "torch".
+    precision "auto" is int8 on a processor, if the model's settings allow it (`search.int8`), and float32 with the
+    engine "torch".
 
     Without `shortlist` int8 and bfloat16 look at every subword for every token. With it, CTranslate2 looks at those
     that the training text's translations are made of, and our own int8 and bfloat16 at those likely for the source.

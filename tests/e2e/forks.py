@@ -10,6 +10,7 @@ import sys
 import traceback
 from typing import Any
 
+import ctranslate2  # noqa: F401 (the end of a run loads this)
 import torch._dynamo  # making an optimizer loads this, and writing the diary the next
 import torch.utils.tensorboard
 

@@ -46,7 +46,8 @@ def load_engine(
         return load_torch(models, device, threads)
     if precision == "bfloat16":
         raise ConfigError("the engine ct2 has no bfloat16 on a processor", hint="use --engine torch, or int8")
-    precision = "int8" if precision == "auto" else precision
+    if precision == "auto":
+        precision = "int8" if config.search.int8 else "float32"
     return _load_ct2(folder, config, subwords, precision, device, threads, shortlist=shortlist)
 
 

@@ -31,6 +31,7 @@ class SearchConfig:
     beam: int = 4  # hypotheses kept at each step; 1 is greedy search
     length_penalty: float = 0.6  # the paper's alpha
     max_extra_tokens: int = 50  # an output may be this much longer than its input
+    int8: bool = True  # bytes unless asked otherwise, on a processor; training says no to a model that loses by them
 
     def __post_init__(self) -> None:
         if self.beam < 1:
