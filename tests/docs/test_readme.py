@@ -77,7 +77,7 @@ def test_every_command_and_example_of_a_page_works(
         shutil.copytree(request.getfixturevalue("run"), tmp_path / "runs" / "en-de")
     assert len(typed) >= 3
     for command in typed:
-        run(shlex.split(command.replace("--budget 30m", "--budget 40s")), tmp_path)  # nobody has that long here
+        run(shlex.split(command.replace("--budget 30m", "--budget 60s")), tmp_path)  # nobody has that long here
         if "--output" in command:
             assert (tmp_path / shlex.split(command)[-1]).stat().st_size > 0
     if any("output.de" in command for command in typed):
