@@ -71,6 +71,13 @@ def test_a_text_that_would_be_seen_very_often_is_read_twice_each_time(pairs: Enc
     assert plan(pairs, 500, **{"train.r_drop": 0.0})[0].train.r_drop == 0.0
 
 
+def test_a_text_that_is_seen_often_is_read_both_ways_at_first(pairs: EncodedPairs) -> None:
+    """From 15 passes on; but not by a model that is trained already, nor by one that learns from a teacher."""
+    assert [plan(pairs, seconds)[0].train.both_ways for seconds in (4.7, 4.9, 500)] == [0.0, 0.33, 0.33]
+    for given in ({"train.both_ways": 0.0}, {"train.init": "model"}, {"text.teachers": ["model"], "text.src": "text"}):
+        assert plan(pairs, 500, **given)[0].train.both_ways == 0.0
+
+
 def test_what_was_given_stays(pairs: EncodedPairs) -> None:
     given = {"model.d_model": 64, "model.dropout": 0.25, "train.lr": 0.01, "batches.tokens": 1000, "train.average": 2}
     config, reasons = plan(pairs, 500, **given)

@@ -192,9 +192,14 @@ class Session:
             epoch, skip = epoch + 1, 0
 
     def _placed(self, batches: Iterable[tuple[int, int, Batch]]) -> Iterator[Batch]:
-        """The batches, keeping account of the place in the text as they are used."""
-        for self.state.epoch, self.state.batch, batch in batches:
-            yield batch
+        """The batches, keeping account of the place in the text as they are used; some of them turned around."""
+        subwords, state = self.data.subwords, self.state
+        for state.epoch, state.batch, batch in batches:
+            is_both_ways = share_done(state.step + 1, self.pace) < self.config.train.both_ways
+            if is_both_ways and (state.epoch + state.batch) % 2 == 0:
+                yield batch.turned(pad_id=subwords.pad_id, bos_id=subwords.bos_id)
+            else:
+                yield batch
 
     def _lr(self, step: int) -> float:
         return learning_rate(

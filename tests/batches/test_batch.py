@@ -25,6 +25,15 @@ def test_make_batch(tmp_path: Path) -> None:
     assert {t.dtype for t in (batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT)} == {torch.int64}
 
 
+def test_a_turned_batch_is_that_of_the_pairs_turned_around(tmp_path: Path) -> None:
+    sides = [([5, 3], [6, 7, 3]), ([9, 9, 3], [9, 3]), ([4, 4, 4, 3], [8, 3])]
+    there, back = (write_store(tmp_path / "s", sides, 10), write_store(tmp_path / "t", [(t, s) for s, t in sides], 10))
+    turned = make_batch(there, np.arange(3), pad_id=0, bos_id=2).turned(pad_id=0, bos_id=2)
+    expected = make_batch(back, np.arange(3), pad_id=0, bos_id=2)
+    for name in ("src_BS", "tgt_in_BT", "tgt_out_BT", "n_tgt_tokens", "indices"):
+        np.testing.assert_array_equal(getattr(turned, name), getattr(expected, name), err_msg=name)
+
+
 def test_a_batch_moves_as_a_whole(tmp_path: Path) -> None:
     batch = make_batch(write_store(tmp_path / "s", [([3], [5, 3])], 10), np.array([0]), pad_id=0, bos_id=2)
     moved = batch.to(torch.device("meta"))

@@ -16,12 +16,15 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from small_run import DRAGOMAN, ENVIRONMENT, Corpus, Ended, Forks, small
 
+import dragoman
+
 STEPS = 21  # neither logging (4), saving (6) nor validation (12) falls on the end
 ORDINARY = small(STEPS, "train.lr=0.01")
 # An update takes two batches, and what dropout draws depends on the step and on which of the two it is.
 ACCUMULATED = small(
     STEPS, "train.lr=0.01", "train.accumulate=2", "model.dropout=0.3", "train.schedule='linear'",
     "train.optimizer='muon'", "tokens.dropout=0.2", "train.tune_search=true", "train.embeddings='text'",
+    "train.warmup_steps=4", "train.both_ways=0.5",
 )  # fmt: skip
 TIMES = {"elapsed_s", "tokens_per_s"}
 
@@ -368,6 +371,21 @@ def test_a_run_can_start_from_a_trained_model(forks: Forks, corpus: Corpus, whol
     assert begun.keys() == given.keys()
     for name, tensor in given.items():
         assert abs(begun[name] - tensor).max() < 1e-5, "one update at a rate of nearly nothing"
+
+
+@pytest.mark.parametrize(("share", "learns"), [(0.0, False), (1.0, True)])
+def test_reading_the_text_both_ways_teaches_both(forks: Forks, tmp_path: Path, share: float, learns: bool) -> None:
+    """Two languages without a letter in common: who never wrote the first cannot say what comes next in it."""
+    srcs = [" ".join("abcde"[(i // 5**k) % 5] * 3 for k in range(3)) for i in range(125)]
+    tgts = [src.translate(str.maketrans("abcde", "vwxyz")) for src in srcs]
+    paths = Corpus(*(tmp_path / name for name in ("src", "tgt", "valid.src", "valid.tgt")))
+    for path, lines in zip((paths.src, paths.tgt, paths.valid_src, paths.valid_tgt), (srcs, tgts) * 2, strict=True):
+        path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    run = trained(forks, paths, tmp_path / "run", small(120, "train.lr=0.01", f"train.both_ways={share}"))
+    translator = dragoman.load(run, engine="torch")
+    there, back = translator.loss(srcs, tgts), translator.loss(tgts, srcs)
+    assert there < 1
+    assert (back < 1) == learns, back
 
 
 def test_a_shortlist_that_lacks_what_the_model_writes_is_not_kept(forks: Forks, corpus: Corpus, tmp_path: Path) -> None:

@@ -43,6 +43,10 @@ def test_defaults_are_the_papers() -> None:
             ({"r_drop": value}, f"train.r_drop={value} is not a number from 0 up", "3 to 5")
             for value in (-1.0, float("nan"))
         ),
+        *(
+            ({"both_ways": value}, f"train.both_ways={value} is not between 0 and 1", "0.33")
+            for value in (-0.1, 1.1, float("nan"))
+        ),
         ({"seed": -1}, "train.seed=-1 is not a seed", "from 0 up"),
         ({"seed": 2**63}, "is not a seed", "from 0 up"),
         (

@@ -42,6 +42,10 @@ class Batch:
             self.indices,
         )
 
+    def turned(self, *, pad_id: int, bos_id: int) -> Batch:
+        """The same pairs from target to source."""
+        return _batch(self.tgt_out_BT, self.src_BS, self.indices, pad_id, bos_id)
+
 
 def make_batch(
     pairs: EncodedPairs,
@@ -53,17 +57,7 @@ def make_batch(
 ) -> Batch:
     """The batch of these pairs, whose sides end with eos; `respell` may change the subwords of its sentences."""
     srcs, tgts = respell([pairs.src(i) for i in indices]), respell([pairs.tgt(i) for i in indices])
-    tgt_out_BT = pad_sequences(tgts, pad_id)
-    tgt_in_BT = torch.full_like(tgt_out_BT, bos_id)
-    tgt_in_BT[:, 1:] = tgt_out_BT[:, :-1]
-    tgt_in_BT[tgt_out_BT == pad_id] = pad_id  # where the shift has moved an eos into the padding
-    return Batch(
-        src_BS=pad_sequences(srcs, pad_id),
-        tgt_in_BT=tgt_in_BT,
-        tgt_out_BT=tgt_out_BT,
-        n_tgt_tokens=sum(len(tgt) for tgt in tgts),
-        indices=indices,
-    )
+    return _batch(pad_sequences(srcs, pad_id), pad_sequences(tgts, pad_id), indices, pad_id, bos_id)
 
 
 def pad_sequences(sequences: Sequence[Sequence[int] | Ids], pad_id: int) -> Tensor:
@@ -107,6 +101,15 @@ def prefetch(items: Iterable[Item], depth: int = 4) -> Generator[Item, None, Non
         is_closed.set()
         slots.release()  # wakes the thread if it waits for room
         thread.join()
+
+
+def _batch(src_BS: Tensor, tgt_BT: Tensor, indices: npt.NDArray[np.int64], pad_id: int, bos_id: int) -> Batch:
+    tgt_in_BT = torch.full_like(tgt_BT, bos_id)
+    tgt_in_BT[:, 1:] = tgt_BT[:, :-1]
+    is_padding_BT = tgt_BT == pad_id
+    tgt_in_BT[is_padding_BT] = pad_id  # where the shift has moved an eos into the padding
+    n_tgt_tokens = tgt_BT.numel() - int(is_padding_BT.sum())
+    return Batch(src_BS, tgt_in_BT, tgt_BT, n_tgt_tokens, indices)
 
 
 def _copied(tensor: Tensor, device: torch.device) -> Tensor:

@@ -26,6 +26,7 @@ class TrainConfig:
     pace: list[list[float]] | None = None  # how a run under a budget went: (step, share of the way) where it changed
     label_smoothing: float = 0.1  # eps_ls: share of the label spread over the vocabulary
     r_drop: float = 0.0  # how much predictions after different dropout should agree; each sentence is then read twice
+    both_ways: float = 0.0  # share of the way, from its start, in which every other batch is read from target to source
     optimizer: OptimizerName = "adam"  # "muon" learns more from each update of some thousand tokens, and costs more
     schedule: Schedule = "paper"  # "linear" falls to zero at the last step instead of by the inverse square root
     lr: float | None = None  # the peak, reached after the warm-up; the paper's is (d_model * warmup_steps)^-0.5
@@ -81,6 +82,10 @@ class TrainConfig:
         if not 0 <= self.r_drop < math.inf:
             raise ConfigError(
                 f"train.r_drop={self.r_drop} is not a number from 0 up", hint="3 to 5 suit a small text; 0 is without"
+            )
+        if not 0 <= self.both_ways <= 1:
+            raise ConfigError(
+                f"train.both_ways={self.both_ways} is not between 0 and 1", hint="0.33 suits a small text; 0 is without"
             )
         if not 0 <= self.seed < 2**63:
             raise ConfigError(f"train.seed={self.seed} is not a seed", hint="give a whole number from 0 up")
