@@ -1,6 +1,6 @@
 """The forecast, held against how our own runs really ended.
 
-tests/golden/curves.json has (share of the way, validation loss, validation BLEU) of runs of `train --budget`.
+tests/golden/curves.json has (share of the way, validation loss, validation BLEU) of runs that trained to their end.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def test_a_line_over_the_logarithm_is_taken_on_in_part() -> None:
     assert found is not None
     low, likely, high = found
     promised = -3 * math.log(0.4)
-    assert likely == pytest.approx(points[-1][1] + 0.8 * promised, rel=1e-12)
+    assert likely == pytest.approx(points[-1][1] + 0.7 * promised, rel=1e-12)
     assert low < points[-1][1] + 0.3 * promised < likely < points[-1][1] + 1.4 * promised < high
 
 

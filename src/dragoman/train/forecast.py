@@ -16,8 +16,8 @@ Range = tuple[float, float, float]  # low, likely, high: nine runs of ten end be
 _N_POINTS = 4  # validations that make the line
 _EARLIEST = 0.25  # share of the way before which nothing useful can be said
 _LATEST = 0.99  # and from which on nothing is left to say
-_PART: Range = (0.3, 0.8, 1.4)  # of what the line promises
-_WOBBLE = 0.02  # by how much a validation strays, as a part of its value
+_PART: Range = (0.3, 0.7, 1.4)  # of what the line promises
+_WOBBLE = 0.025  # by how much a validation strays, as a part of its value
 _HALF = 0.45  # share of the way where the second half begins, give or take a validation
 _DOUBLING: Range = (0.1, 0.35, 0.7)  # twice the time gives this part of what the second half of a run gave
 
