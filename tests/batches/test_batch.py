@@ -34,6 +34,16 @@ def test_a_turned_batch_is_that_of_the_pairs_turned_around(tmp_path: Path) -> No
         np.testing.assert_array_equal(getattr(turned, name), getattr(expected, name), err_msg=name)
 
 
+def test_the_parts_of_a_batch_are_the_batches_of_its_pairs(tmp_path: Path) -> None:
+    sides = [([5, 3], [6, 6, 3]), ([7, 8, 9, 3], [6, 3]), ([5, 3], [6, 7, 8, 9, 3])]
+    pairs = write_store(tmp_path / "s", sides, 10)
+    parts = make_batch(pairs, np.arange(3), pad_id=0, bos_id=2).parts(2, pad_id=0)
+    for part, indices in zip(parts, (np.arange(1), np.arange(1, 3)), strict=True):
+        expected = make_batch(pairs, indices, pad_id=0, bos_id=2)
+        for name in ("src_BS", "tgt_in_BT", "tgt_out_BT", "n_tgt_tokens", "indices"):
+            np.testing.assert_array_equal(getattr(part, name), getattr(expected, name), err_msg=name)
+
+
 def test_a_batch_moves_as_a_whole(tmp_path: Path) -> None:
     batch = make_batch(write_store(tmp_path / "s", [([3], [5, 3])], 10), np.array([0]), pad_id=0, bos_id=2)
     moved = batch.to(torch.device("meta"))

@@ -5,8 +5,9 @@ Letters: B batch, S source length, T target length.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from queue import SimpleQueue
 from threading import Event, Semaphore, Thread
 from typing import Any, TypeVar
@@ -41,6 +42,14 @@ class Batch:
             self.n_tgt_tokens,
             self.indices,
         )
+
+    def parts(self, n_parts: int, *, pad_id: int) -> Iterator[Batch]:
+        """The batch in so many parts of about equal numbers of pairs, none wider than its longest sentences."""
+        bounds = [len(self.src_BS) * number // n_parts for number in range(n_parts + 1)]
+        sides = (self.src_BS, self.tgt_in_BT, self.tgt_out_BT)
+        for rows in (slice(*ends) for ends in pairwise(bounds)):
+            src, tgt_in, tgt_out = (_trimmed(ids[rows], pad_id) for ids in sides)
+            yield Batch(src, tgt_in, tgt_out, int((tgt_out != pad_id).sum()), self.indices[rows])
 
     def turned(self, *, pad_id: int, bos_id: int) -> Batch:
         """The same pairs from target to source."""
@@ -110,6 +119,11 @@ def _batch(src_BS: Tensor, tgt_BT: Tensor, indices: npt.NDArray[np.int64], pad_i
     tgt_in_BT[is_padding_BT] = pad_id  # where the shift has moved an eos into the padding
     n_tgt_tokens = tgt_BT.numel() - int(is_padding_BT.sum())
     return Batch(src_BS, tgt_in_BT, tgt_BT, n_tgt_tokens, indices)
+
+
+def _trimmed(ids: Tensor, pad_id: int) -> Tensor:
+    """The rows without the columns at their end that hold nothing but padding."""
+    return ids[:, : int((ids != pad_id).sum(dim=1).max())]
 
 
 def _copied(tensor: Tensor, device: torch.device) -> Tensor:
