@@ -125,6 +125,22 @@ def test_muon_leaves_embeddings_norms_and_biases_to_adam() -> None:
 
 
 @pytest.mark.parametrize("name", ["adam", "muon"])
+def test_the_matrices_of_the_layers_decay_and_nothing_else(name: OptimizerName) -> None:
+    model = make_model()
+    before = {name: value.detach().clone() for name, value in model.named_parameters()}
+    optimizer = make_optimizer(model, TrainConfig(optimizer=name, weight_decay=0.3))
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    for rate in (0.1, 0.2):
+        set_rate(optimizer, rate)
+        optimizer.step()
+    for weight, value in model.named_parameters():
+        is_matrix = value.ndim == 2 and "embedding" not in weight
+        kept = (1 - 0.1 * 0.3) * (1 - 0.2 * 0.3) if is_matrix else 1.0
+        torch.testing.assert_close(value.detach(), kept * before[weight], rtol=1e-6, atol=0, msg=weight)
+
+
+@pytest.mark.parametrize("name", ["adam", "muon"])
 def test_restored_state_continues_identically(name: OptimizerName) -> None:
     batches = [batch_of(reversed_pairs(4, seed)) for seed in range(6)]
     config = TrainConfig(warmup_steps=4, optimizer=name)

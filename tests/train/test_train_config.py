@@ -44,6 +44,10 @@ def test_defaults_are_the_papers() -> None:
             for value in (-1.0, float("nan"))
         ),
         *(
+            ({"weight_decay": value}, f"train.weight_decay={value} is not a number from 0 up", "0.3")
+            for value in (-0.1, float("nan"))
+        ),
+        *(
             ({"both_ways": value}, f"train.both_ways={value} is not between 0 and 1", "0.33")
             for value in (-0.1, 1.1, float("nan"))
         ),

@@ -31,6 +31,7 @@ class TrainConfig:
     schedule: Schedule = "paper"  # "linear" falls to zero at the last step instead of by the inverse square root
     lr: float | None = None  # the peak, reached after the warm-up; the paper's is (d_model * warmup_steps)^-0.5
     warmup_steps: int = 4000  # updates until the peak of the learning rate
+    weight_decay: float = 0.0  # share of the layers' matrices, times the rate, that every update takes away
     accumulate: int = 1  # batches per update
     precision: Precision = "float32"  # of matrix products; "bfloat16" keeps weights, sums and norms in float32
     clip_norm: float | None = None  # largest norm of the gradient; the paper does not clip
@@ -82,6 +83,11 @@ class TrainConfig:
         if not 0 <= self.r_drop < math.inf:
             raise ConfigError(
                 f"train.r_drop={self.r_drop} is not a number from 0 up", hint="3 to 5 suit a small text; 0 is without"
+            )
+        if not 0 <= self.weight_decay < math.inf:
+            raise ConfigError(
+                f"train.weight_decay={self.weight_decay} is not a number from 0 up",
+                hint="0.3 suits a small text and Muon; 0 is without",
             )
         if not 0 <= self.both_ways <= 1:
             raise ConfigError(

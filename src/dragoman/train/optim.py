@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, cast
 
 import torch
@@ -22,13 +22,17 @@ _QUINTIC = (3.4445, -4.7750, 2.0315)  # drives singular values towards 1 fastest
 
 
 def make_optimizer(model: nn.Module, config: TrainConfig) -> torch.optim.Optimizer:
-    """The optimizer that the settings name, for all of the model's weights. The rate is set before each update."""
-    if config.optimizer == "adam":
-        return torch.optim.Adam(model.parameters(), **_ADAM)
+    """The optimizer that the settings name, for all of the model's weights. The rate is set before each update.
+
+    Weights decay apart from the gradient (Loshchilov and Hutter, 2019), and only the layers' matrices do.
+    """
     embeddings = {id(module.weight) for module in model.modules() if isinstance(module, nn.Embedding)}
     matrices = [p for p in model.parameters() if p.ndim == 2 and id(p) not in embeddings]
     others = [p for p in model.parameters() if p.ndim != 2 or id(p) in embeddings]
-    return Muon(matrices, others, torch.bfloat16 if config.precision == "bfloat16" else matrices[0].dtype)
+    groups = [{"params": matrices, "weight_decay": config.weight_decay}, {"params": others, "weight_decay": 0.0}]
+    if config.optimizer == "adam":
+        return torch.optim.AdamW(groups, **_ADAM)
+    return Muon(groups, torch.bfloat16 if config.precision == "bfloat16" else matrices[0].dtype)
 
 
 class Muon(torch.optim.Optimizer):
@@ -39,9 +43,10 @@ class Muon(torch.optim.Optimizer):
     biases are Adam's. Matrices of one shape are worked on together, in products of `dtype`.
     """
 
-    def __init__(self, matrices: Iterable[nn.Parameter], others: Iterable[nn.Parameter], dtype: torch.dtype) -> None:
+    def __init__(self, groups: list[dict[str, Any]], dtype: torch.dtype) -> None:
+        """The first of the two groups holds the matrices."""
         self._dtype = dtype
-        super().__init__([{"params": list(matrices)}, {"params": list(others)}], {"lr": 0.0})
+        super().__init__(groups, {"lr": 0.0})
         self._adam = torch.optim.Adam(self.param_groups[1]["params"], **_ADAM)
         self._adam.state = self.state
         by_shape: dict[tuple[int, ...], list[nn.Parameter]] = {}
@@ -54,8 +59,10 @@ class Muon(torch.optim.Optimizer):
         """Makes an update from the gradients."""
         self._adam.param_groups[0]["lr"] = self.param_groups[1]["lr"]
         self._adam.step()
+        matrices = self.param_groups[0]
+        torch._foreach_mul_(matrices["params"], 1 - matrices["lr"] * matrices["weight_decay"])
         for parameters in self._alike:
-            self._update(parameters, self.param_groups[0]["lr"])
+            self._update(parameters, matrices["lr"])
 
     def _update(self, parameters: list[nn.Parameter], rate: float) -> None:
         for parameter in parameters:
