@@ -29,9 +29,10 @@ from dragoman.train.optim import make_optimizer
 SHAPES = ((160, 480, 4, 3), (224, 672, 4, 3), (320, 1280, 8, 4), (512, 2048, 8, 6))
 _TOKENS_PER_WEIGHT = 1.5  # a larger shape pays once training shows it this many target tokens for each weight
 _WEIGHTS_PER_TOKEN = 6  # a larger shape has more weights for each target token of the text than it can learn well
-_SEVERAL_PASSES = 15  # over the text: from here on it pays to read it both ways at first, and to drop more
+_SEVERAL_PASSES = 15  # over the text: from here on it pays to read it both ways at first
+_OFTEN = 25  # passes over the text from which on more has to be dropped
 _MANY_PASSES = 45  # over the text: from here on R-Drop makes more of half as many
-_VERY_MANY_PASSES = 90  # with R-Drop: from here on more has to be dropped
+_VERY_MANY_PASSES = 90  # with R-Drop: from here on still more has to be dropped
 _MANY_CHARS = 25_000_000  # of both sides together: beyond, 8000 subwords; below, 4000
 _SHORT_S = 120  # a budget below this has smaller updates, to have more of them
 _PROBE_S = 0.5  # how long each shape is tried on this machine
@@ -200,17 +201,19 @@ def _choose_r_drop(epochs: float) -> list[Choice]:
 
 
 def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int, n_valid_tokens: int) -> Iterator[Choice]:
-    dropout = 0.0 if epochs < 3 else 0.1 if epochs < _SEVERAL_PASSES else 0.2 if epochs < _VERY_MANY_PASSES else 0.3
+    dropout = 0.0 if epochs < 3 else 0.1 if epochs < _OFTEN else 0.2 if epochs < _VERY_MANY_PASSES else 0.3
     yield Choice("model.dropout", dropout, f"there is time for {epochs:.1f} passes over the text")
     is_new = config.train.init is None and not config.text.teachers
     if is_new and epochs >= _SEVERAL_PASSES:
-        yield Choice("train.both_ways", 0.33, "what it learns from target to source helps: the text counts twice")
+        yield Choice("train.both_ways", 0.33, "a text seen so often gives more if read both ways at first")
     yield Choice("train.schedule", "linear", "lands at zero when the time is up")
     peak = 0.012 if config.train.optimizer == "muon" else 0.003
     rate = round(peak * math.sqrt(160 / config.model.d_model), 5)
     yield Choice("train.lr", rate, f"suits a width of {config.model.d_model}")
     warmup = max(1, min(800, steps // 20))
     yield Choice("train.warmup_steps", warmup, f"a twentieth of about {steps:,} updates")
+    if config.train.optimizer == "muon" and config.train.init is None:
+        yield Choice("train.weight_decay", 0.3, "forgets the weights that it began with, which mean nothing")
     yield Choice("train.clip_norm", 1.0, "bounds the damage of an odd batch")
     yield Choice("train.valid_every", max(1, steps // 10), "ten looks at the validation text")
     yield Choice(
