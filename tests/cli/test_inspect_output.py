@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from safetensors.numpy import load_file
+from small_run import SHARED_STEPS
 
 from dragoman.cli.inspect import sparkline
 from dragoman.cli.main import run as run_command
@@ -23,9 +24,9 @@ def test_json(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     total = sum(tensor.size for tensor in load_file(run / "model.safetensors").values())
     assert report["parameters"].pop("total") == total == sum(report["parameters"].values())
     assert report["vocabulary"]["size"] == 300
-    assert report["training"]["steps"] == 60
-    assert [step for step, _ in report["training"]["valid_loss"]] == [12, 24, 36, 48, 60]
-    assert [step for step, _ in report["training"]["loss"]] == list(range(4, 61, 4))
+    assert report["training"]["steps"] == SHARED_STEPS
+    assert [step for step, _ in report["training"]["valid_loss"]] == list(range(12, SHARED_STEPS + 1, 12))
+    assert [step for step, _ in report["training"]["loss"]] == list(range(4, SHARED_STEPS + 1, 4))
     assert report["scores"].keys() == {"bleu", "chrf", "ter", "sentences"}
     assert report["config"] == asdict(load_config(run))
 
@@ -35,14 +36,14 @@ def test_page(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
     page = capsys.readouterr().out
     for words in (
         str(run), "parameters", "embeddings", "encoder attention", "decoder feed-forward", "100.0 %",
-        "vocabulary  300 subwords", "training    60 updates", "validation loss", "bleu", "nrefs:1",
+        "vocabulary  300 subwords", f"training    {SHARED_STEPS} updates", "validation loss", "bleu", "nrefs:1",
         "[model] vocab_size=300",
     ):  # fmt: skip
         assert words in page
 
 
 def test_a_checkpoint_is_a_model_too(run: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    checkpoint = run / "checkpoints" / "step-00000060"
+    checkpoint = run / "checkpoints" / f"step-{SHARED_STEPS:08}"
     assert run_command(["inspect", str(checkpoint)]) == 0
     assert "training is not finished" in capsys.readouterr().out
 

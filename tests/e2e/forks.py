@@ -11,6 +11,7 @@ import traceback
 from typing import Any
 
 import ctranslate2  # noqa: F401 (the end of a run loads this)
+import numpy as np
 import torch._dynamo  # making an optimizer loads this, and writing the diary the next
 import torch.utils.tensorboard
 
@@ -18,6 +19,11 @@ import dragoman.checkpoint.card
 import dragoman.cli.main
 import dragoman.cli.progress
 import dragoman.run
+from dragoman.batches.batch import Batch
+from dragoman.model.config import ModelConfig
+from dragoman.model.transformer import Transformer
+from dragoman.train.config import TrainConfig
+from dragoman.train.gradient import add_gradient
 
 # Half the time of a run as small as these would go into the picture of its curve.
 dragoman.checkpoint.card.draw_curve = lambda records, path: path.write_bytes(b"a picture")
@@ -26,9 +32,19 @@ dragoman.checkpoint.card.draw_curve = lambda records, path: path.write_bytes(b"a
 _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir"}
 
 
+def _load_loops() -> None:
+    """Of the training pass: each process would else load them from disk, with files that come and go."""
+    model = Transformer(ModelConfig(vocab_size=9, d_model=8, d_ff=8, n_heads=1, n_encoder_layers=1, n_decoder_layers=1))
+    words = torch.full((2, 3), 5)
+    batch = Batch(words, words, words, 6, np.arange(2))
+    for r_drop in (0.0, 1.0):
+        add_gradient(model, batch, TrainConfig(r_drop=r_drop), pad_id=0, n_tokens=6, step=1, number=0)
+
+
 def main() -> None:
     """Answers each job with the process that does it, each question about a process with its exit code."""
     assert torch.get_num_threads() == 1
+    _load_loops()
     for line in sys.stdin:
         job = json.loads(line)
         if "wait" in job:

@@ -19,6 +19,7 @@ from typing import Any
 
 DRAGOMAN = [sys.executable, "-c", "from dragoman.cli.main import main; main()"]
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1", "COLUMNS": "100"}
+SHARED_STEPS = 204  # of the run that tests share: enough that every sentence gets a translation
 _FORKS = Path(__file__).with_name("forks.py")
 
 _SYLLABLES = ("ba", "de", "ki", "lo", "mu", "na", "po", "ri", "su", "ta")
@@ -139,6 +140,7 @@ def shared(base: Path) -> tuple[Forks, Corpus, Path]:
     folder = base / "shared"
     folder.mkdir()
     forks, corpus = Forks(folder), write_corpus(folder)
-    ended = forks.run(["train", *corpus.flags(), "--out", str(folder / "run"), *small(60)])
+    learns = small(SHARED_STEPS, "train.schedule=linear", "train.lr=0.01")
+    ended = forks.run(["train", *corpus.flags(), "--out", str(folder / "run"), *learns])
     assert ended.code == 0, ended.err
     return forks, corpus, folder / "run"

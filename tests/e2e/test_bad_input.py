@@ -7,6 +7,7 @@ import io
 import pickle
 import shutil
 import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.numpy import load_file, save_file
-from small_run import DRAGOMAN, ENVIRONMENT, Corpus, Forks, small
+from small_run import DRAGOMAN, ENVIRONMENT, SHARED_STEPS, Corpus, Forks, small
 
 from dragoman.cli.main import run as run_command
 from dragoman.tokens.subwords import Subwords
@@ -419,9 +420,9 @@ def test_a_checkpoint_that_lost_a_file_says_which_to_delete(
 ) -> None:
     copy = tmp_path / "run"
     shutil.copytree(run, copy, ignore=shutil.ignore_patterns("tensorboard"))
-    last = copy / "checkpoints" / "step-00000060"
+    last = copy / "checkpoints" / f"step-{SHARED_STEPS:08}"
     (last / "training.safetensors").unlink()
-    code = run_command(["train", "--resume", "--out", str(copy), "--steps", "61"])
+    code = run_command(["train", "--resume", "--out", str(copy), "--steps", str(SHARED_STEPS + 1)])
     check_answer(Bad("", 1, (f"{last} has no training.safetensors",)), {}, code, "", capsys.readouterr().err)
 
 
@@ -437,4 +438,13 @@ def test_bad_settings_in_a_real_process(corpus: Corpus, tmp_path: Path) -> None:
     args = ["train", *corpus.flags(), "--out", str(tmp_path / "out"), *small(1), "--set", "model.n_heads=5"]
     ended = subprocess.run([*DRAGOMAN, *args], capture_output=True, env=ENVIRONMENT, text=True)
     check_answer(Bad("", 2, ("n_heads=5",)), {}, ended.returncode, ended.stdout, ended.stderr)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_part_of_training_that_is_not_installed(corpus: Corpus, tmp_path: Path) -> None:
+    """As after an update of the package alone: Numba came later than torch."""
+    code = "import sys; sys.modules['numba'] = None; from dragoman.cli.main import main; main()"
+    args = ["train", *corpus.flags(), "--out", str(tmp_path / "out"), *small(1)]
+    ended = subprocess.run([sys.executable, "-c", code, *args], capture_output=True, env=ENVIRONMENT, text=True)
+    check_answer(Bad("", 1, ("needs numba",), ("dragoman[train]",)), {}, ended.returncode, ended.stdout, ended.stderr)
     assert not list(tmp_path.iterdir())

@@ -14,7 +14,14 @@ from dragoman.translator import Translator, load
 def folder(forks: Forks, corpus: Corpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that has learned enough to answer differently to different sentences."""
     folder = tmp_path_factory.mktemp("engines") / "run"
-    settings = small(250, "train.optimizer='muon'", "train.lr=0.01", "train.schedule='linear'", "train.valid_every=250")
+    settings = small(
+        400,
+        "train.optimizer='muon'",
+        "train.lr=0.01",
+        "train.schedule='linear'",
+        "train.valid_every=400",
+        "train.seed=2",
+    )
     ended = forks.run(["train", *corpus.flags(), "--out", str(folder), *settings])
     assert ended.code == 0, ended.err
     return folder

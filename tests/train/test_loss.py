@@ -150,14 +150,13 @@ def test_huge_logits_do_not_overflow(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize("hidden_dtype", [torch.float32, torch.bfloat16])
 def test_products_of_bfloat16(hidden_dtype: torch.dtype) -> None:
-    """Under autocast only the products are rounded, to 8 bits: sums and the loss stay in single precision."""
+    """Only the products are rounded, to 8 bits: sums and the loss stay in single precision."""
     hidden, weight, tgt_out = make_case(300, 64, 500, torch.float32)
     weight = (weight.detach() / 8).requires_grad_()  # logits of deviation one
     expected = smoothed_cross_entropy(hidden, weight, tgt_out, label_smoothing=0.1)
     exact = torch.autograd.grad(expected, (hidden, weight))
     rounded = hidden.detach().to(hidden_dtype).requires_grad_()
-    with torch.autocast("cpu", torch.bfloat16):
-        found = smoothed_cross_entropy(rounded, weight, tgt_out, label_smoothing=0.1)
+    found = smoothed_cross_entropy(rounded, weight, tgt_out, label_smoothing=0.1, dtype=torch.bfloat16)
     gradients = torch.autograd.grad(found, (rounded, weight))
     assert found.dtype == torch.float32
     assert found.item() != expected.item()
@@ -193,3 +192,22 @@ def test_r_drop_with_huge_logits() -> None:
     assert loss.item() == pytest.approx(2e3 + 2 * 2e3, rel=1e-6)
     for gradient in torch.autograd.grad(loss, (hidden, weight)):
         assert gradient.isfinite().all()
+
+
+@pytest.mark.parametrize("r_drop", [0.0, 3.0])
+@pytest.mark.parametrize("values_per_chunk", [4_000_000, 6 * 301])
+def test_single_precision_is_double_precision_rounded(
+    monkeypatch: pytest.MonkeyPatch, values_per_chunk: int, r_drop: float
+) -> None:
+    """On a processor loops of our own make the powers of float32, PyTorch those of anything else."""
+    monkeypatch.setattr(loss_module, "_VALUES_PER_CHUNK", values_per_chunk)
+    exact = make_case(40, 16, 301)
+    tgt_out = exact[2][:20].repeat_interleave(2)
+    rounded = [tensor.detach().float().requires_grad_() for tensor in exact[:2]]
+    settings = {"label_smoothing": 0.1, "r_drop": r_drop}
+    losses = [smoothed_cross_entropy(*inputs, tgt_out, **settings) for inputs in (rounded, exact[:2])]
+    assert losses[0].item() == pytest.approx(losses[1].item(), rel=1e-6)
+    for one, two in zip(
+        torch.autograd.grad(losses[0], rounded), torch.autograd.grad(losses[1], exact[:2]), strict=True
+    ):
+        torch.testing.assert_close(one.double(), two, rtol=0, atol=1e-5 * two.abs().max().item())

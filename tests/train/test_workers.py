@@ -100,11 +100,50 @@ def test_several_processes_are_one_to_the_last_bit(
 
 
 @pytest.mark.parametrize(("n_threads", "accumulate"), [(1, 2), (2, 1)])
-def test_one_thread_or_one_batch_needs_no_other_process(
+def test_one_thread_or_one_small_batch_needs_no_other_process(
     started: list[subprocess.Popen[bytes]], n_threads: int, accumulate: int
 ) -> None:
     train(n_threads, 2, {}, accumulate=accumulate)
     assert started == []
+
+
+@pytest.mark.parametrize(("n_threads", "accumulate", "n_others"), [(2, 1, 1), (3, 1, 2), (5, 2, 3)])
+def test_a_batch_is_split_where_there_are_fewer_than_threads(
+    started: list[subprocess.Popen[bytes]],
+    monkeypatch: pytest.MonkeyPatch,
+    n_threads: int,
+    accumulate: int,
+    n_others: int,
+) -> None:
+    """The same gradient, give or take the order in which it is added up."""
+    monkeypatch.setattr(workers, "_FEWEST_TOKENS", 10)
+    config, some = TrainConfig(accumulate=accumulate), batches(4 * accumulate)
+    found = []
+    for n in (1, n_threads):
+        with threads(n):
+            found.append(list(stream(make_model(), some, config)))
+    assert len(started) == n_others
+    for alone, together in zip(*found, strict=True):
+        assert (together.step, together.n_tgt_tokens) == (alone.step, alone.n_tgt_tokens)
+        assert together.loss == pytest.approx(alone.loss, rel=1e-5)
+        assert together.grad_norm == pytest.approx(alone.grad_norm, rel=1e-4)
+
+
+def test_pieces_are_not_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
+    (batch,) = batches(1)
+    with threads(6):
+        shared = workers.Workers(make_model(), TrainConfig(), PAD)
+    for fewest, n_pieces in (
+        (batch.n_tgt_tokens, 1),
+        (batch.n_tgt_tokens // 2, 2),
+        (1, 6),
+        (batch.n_tgt_tokens + 1, 1),
+    ):
+        monkeypatch.setattr(workers, "_FEWEST_TOKENS", fewest)
+        pieces = shared._split(batch)
+        assert len(pieces) == n_pieces
+        assert sum(piece.n_tgt_tokens for piece in pieces) == batch.n_tgt_tokens
+        assert [i for piece in pieces for i in piece.indices] == list(batch.indices)
 
 
 def test_what_is_dropped_depends_on_seed_step_and_number_alone() -> None:
@@ -216,9 +255,10 @@ def test_weights_stay_when_the_others_have_gone(started: list[subprocess.Popen[b
     with threads(2):
         list(stream(model, batches(2), config))
         before = [parameter.tolist() for parameter in model.parameters()]
-        list(stream(model, [], config))
+        assert [parameter.tolist() for parameter in model.parameters()] == before
+        again = list(stream(model, batches(2), config))
     assert len(started) == 2
-    assert [parameter.tolist() for parameter in model.parameters()] == before
+    assert again[0].grad_norm != 0
     assert model.state_dict().keys() == make_model().state_dict().keys()
 
 
@@ -266,9 +306,9 @@ def script(text: str, **options: Any) -> subprocess.Popen[str]:
 @pytest.mark.parametrize(
     "until",
     [
-        "pass",  # it is still loading
+        "workers._start()",  # it is still loading
         "workers.gradient(batches(2), 1)",  # it waits
-        "workers._others[0].send(batch_of(reversed_pairs(20_000, seed=1)), 1, 1, 1)",  # it works
+        "workers._start(); workers._others[0].send(batch_of(reversed_pairs(20_000, seed=1)), 1, 1, 1)",  # it works
     ],
 )
 def test_it_does_not_outlive_a_first_process_that_is_killed(until: str) -> None:

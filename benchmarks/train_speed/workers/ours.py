@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import deque
 
 import numpy as np
-import torch
 
 import dragoman
 from benchmarks.train_speed.workers import protocol
@@ -18,9 +17,8 @@ from dragoman.train.optim import make_optimizer
 
 
 def build(size: protocol.Size, vocab_size: int, precision: Precision = "float32") -> protocol.Peer:
-    """With n threads, each batch is split by rows into n that make one update: the library gives each a process."""
+    """With n threads the library splits each batch over as many processes."""
     keep_freed_memory()
-    n_parts = torch.get_num_threads()
     model = Transformer(
         ModelConfig(
             vocab_size=vocab_size,
@@ -33,26 +31,22 @@ def build(size: protocol.Size, vocab_size: int, precision: Precision = "float32"
             pad_id=protocol.PAD_ID,
         )
     )
-    config = TrainConfig(label_smoothing=protocol.LABEL_SMOOTHING, accumulate=n_parts, precision=precision)
+    config = TrainConfig(label_smoothing=protocol.LABEL_SMOOTHING, precision=precision)
     waiting: deque[Batch] = deque()
     batches = iter(waiting.popleft, None)
     stream = updates(model, batches, make_optimizer(model, config), lambda step: 1e-4, config, pad_id=protocol.PAD_ID)
 
-    def convert(batch: protocol.Batch) -> list[Batch]:
-        parts = (ids.tensor_split(n_parts) for ids in (batch.src_BS, batch.tgt_in_BT, batch.tgt_out_BT))
-        return [
-            Batch(
-                src_BS=src_BS,
-                tgt_in_BT=tgt_in_BT,
-                tgt_out_BT=tgt_out_BT,
-                n_tgt_tokens=int((tgt_out_BT != protocol.PAD_ID).sum()),
-                indices=np.arange(len(src_BS)),
-            )
-            for src_BS, tgt_in_BT, tgt_out_BT in zip(*parts, strict=True)
-        ]
+    def convert(batch: protocol.Batch) -> Batch:
+        return Batch(
+            src_BS=batch.src_BS,
+            tgt_in_BT=batch.tgt_in_BT,
+            tgt_out_BT=batch.tgt_out_BT,
+            n_tgt_tokens=batch.n_tgt_tokens,
+            indices=np.arange(len(batch.src_BS)),
+        )
 
-    def update(parts: list[Batch]) -> float:
-        waiting.extend(parts)
+    def update(batch: Batch) -> float:
+        waiting.append(batch)
         return next(stream).loss
 
     return protocol.Peer(dragoman.__version__, model, convert, update)

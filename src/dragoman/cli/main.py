@@ -64,7 +64,7 @@ def run(args: list[str] | None = None) -> int:
     except click.ClickException as error:
         return _fail(error.format_message(), None, 1)
     except ModuleNotFoundError as error:
-        if error.name not in ("torch", "matplotlib"):
+        if error.name not in ("torch", "matplotlib", "numba"):
             raise
         return _fail(f"this command needs {error.name}", "pip install 'dragoman[train]'", 1)
     except (click.Abort, KeyboardInterrupt):

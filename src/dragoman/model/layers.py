@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from dragoman.model.attention import Engine, KeyValues, MultiHeadAttention
 from dragoman.model.config import ModelConfig
-from dragoman.model.dropout import Dropout
 
 
 class FeedForward(nn.Module):
@@ -45,7 +44,7 @@ class AddAndNorm(nn.Module):
         super().__init__()
         self.is_pre = config.norm == "pre"
         self.norm = nn.LayerNorm(config.d_model)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
 
     def before(self, x_BTD: Tensor) -> Tensor:
         """What the sub-layer reads."""
@@ -53,7 +52,7 @@ class AddAndNorm(nn.Module):
 
     def after(self, x_BTD: Tensor, sublayer_BTD: Tensor) -> Tensor:
         """What goes on to the next sub-layer."""
-        sum_BTD = self.dropout.add(x_BTD, sublayer_BTD)
+        sum_BTD = x_BTD + self.dropout(sublayer_BTD)
         return sum_BTD if self.is_pre else self.norm(sum_BTD)
 
 

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 from dragoman.model.attention import Engine
 from dragoman.model.cache import Cache
 from dragoman.model.config import ModelConfig
-from dragoman.model.dropout import Dropout
 from dragoman.model.layers import DecoderLayer, EncoderLayer
 from dragoman.model.masks import causal_mask, padding_mask
 from dragoman.model.positions import Positions
@@ -36,7 +35,7 @@ class Transformer(nn.Module):
         self.embedding = nn.Embedding(config.vocab_size, config.d_model)
         self.src_positions = Positions(config)
         self.tgt_positions = Positions(config)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         self.encoder = nn.ModuleList(EncoderLayer(config) for _ in range(config.n_encoder_layers))
         self.decoder = nn.ModuleList(DecoderLayer(config) for _ in range(config.n_decoder_layers))
         # Pre-norm layers hand on a bare sum, so each stack ends with a norm of its own.

@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 import torch
+from torch import Tensor
 
 from dragoman.batches.batch import Batch
-from dragoman.model.dropout import seed_dropout
 from dragoman.model.transformer import Transformer
 from dragoman.train.config import TrainConfig
 from dragoman.train.loss import smoothed_cross_entropy
+from dragoman.train.packed.forward import hidden_of, pack
+from dragoman.train.packed.functions import Drops
 
 # What the layers put down for the way back, in positions x width x layers. A larger batch is worked through in parts:
 # they pass through the processor's caches just as well, with less padding, and memory does not grow with the batch.
@@ -28,10 +32,12 @@ def add_gradient(
     """
     if not model.training:
         model.train()
-    seed_dropout(model, int(np.random.SeedSequence([config.seed, step, number]).generate_state(1, np.uint64)[0]))
-    n_parts = _n_parts(model, batch, 2 if config.r_drop else 1)
+    n_times = 2 if config.r_drop else 1  # R-Drop wants each sentence twice, dropped differently
+    dtype = torch.bfloat16 if config.precision == "bfloat16" else model.embedding.weight.dtype  # of products
+    forward = _forward(model, dtype, [config.seed, step, number], n_times, pad_id)
+    n_parts = _n_parts(model, batch, n_times)
     parts = batch.parts(n_parts, pad_id=pad_id) if n_parts > 1 else [batch]
-    return sum(_add_gradient(model, part, config, pad_id, n_tokens) for part in parts)
+    return sum(_add_gradient(model, part, config, forward, dtype, n_times, pad_id, n_tokens) for part in parts)
 
 
 def _n_parts(model: Transformer, batch: Batch, n_times: int) -> int:
@@ -42,22 +48,52 @@ def _n_parts(model: Transformer, batch: Batch, n_times: int) -> int:
     return min(len(batch.src_BS), -(-n_values // _VALUES_AT_A_TIME))
 
 
-def _add_gradient(model: Transformer, batch: Batch, config: TrainConfig, pad_id: int, n_tokens: int) -> float:
-    # R-Drop wants each sentence twice, dropped differently, and the two rows of a token side by side.
-    n_times = 2 if config.r_drop else 1
-    is_word_BT = batch.tgt_out_BT != pad_id
-    with torch.autocast(is_word_BT.device.type, torch.bfloat16, enabled=config.precision == "bfloat16"):
-        hidden_BTD = model.hidden(batch.src_BS.repeat(n_times, 1), batch.tgt_in_BT.repeat(n_times, 1))
-        hidden_2ND = hidden_BTD[is_word_BT.repeat(n_times, 1)].view(n_times, -1, hidden_BTD.shape[-1])
-        loss_sum = (
-            smoothed_cross_entropy(
-                hidden_2ND.transpose(0, 1).flatten(0, 1),
-                model.output_weight_VD,
-                batch.tgt_out_BT[is_word_BT].repeat_interleave(n_times),
-                label_smoothing=config.label_smoothing,
-                r_drop=config.r_drop,
-            )
-            / n_times
+def _forward(
+    model: Transformer, dtype: torch.dtype, seed: Sequence[int], n_times: int, pad_id: int
+) -> Callable[[Batch], Tensor]:
+    """What gives the rows that logits are projected from, (2N, D): those of every reading one after the other."""
+    weight = model.embedding.weight
+    if weight.dtype == torch.float32 and not weight.is_cuda:
+        drops = Drops(model.config.dropout, seed)
+
+        def without_padding(batch: Batch) -> Tensor:
+            src = pack(batch.src_BS, batch.src_BS != pad_id, n_times)
+            return hidden_of(model, src, pack(batch.tgt_in_BT, batch.tgt_out_BT != pad_id, n_times), drops, dtype)
+
+        return without_padding
+
+    torch.manual_seed(int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]))
+
+    def with_padding(batch: Batch) -> Tensor:
+        with torch.autocast(weight.device.type, dtype, enabled=dtype != weight.dtype):
+            hidden_BTD = model.hidden(batch.src_BS.repeat(n_times, 1), batch.tgt_in_BT.repeat(n_times, 1))
+        return hidden_BTD[(batch.tgt_out_BT != pad_id).repeat(n_times, 1)]
+
+    return with_padding
+
+
+def _add_gradient(
+    model: Transformer,
+    batch: Batch,
+    config: TrainConfig,
+    forward: Callable[[Batch], Tensor],
+    dtype: torch.dtype,
+    n_times: int,
+    pad_id: int,
+    n_tokens: int,
+) -> float:
+    tgt_out_N = batch.tgt_out_BT[batch.tgt_out_BT != pad_id]
+    hidden_2ND = forward(batch).view(n_times, len(tgt_out_N), -1)
+    loss_sum = (
+        smoothed_cross_entropy(
+            hidden_2ND.transpose(0, 1).flatten(0, 1),  # the two rows of a token side by side
+            model.output_weight_VD,
+            tgt_out_N.repeat_interleave(n_times),
+            label_smoothing=config.label_smoothing,
+            r_drop=config.r_drop,
+            dtype=dtype,
         )
+        / n_times
+    )
     torch.autograd.backward(loss_sum / n_tokens)
     return loss_sum.item()

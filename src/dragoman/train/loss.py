@@ -6,14 +6,24 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from dragoman.train.packed import kernels
+from dragoman.train.packed.products import product
 
 _VALUES_PER_CHUNK = 4_000_000  # logits in memory at a time; more would leave the processor's caches
 
 
 def smoothed_cross_entropy(
-    hidden_ND: Tensor, weight_VD: Tensor, tgt_out_N: Tensor, *, label_smoothing: float, r_drop: float = 0.0
+    hidden_ND: Tensor,
+    weight_VD: Tensor,
+    tgt_out_N: Tensor,
+    *,
+    label_smoothing: float,
+    r_drop: float = 0.0,
+    dtype: torch.dtype | None = None,
 ) -> Tensor:
     """The sum over tokens of −Σ_k q(k) ln p(k), in nats: p = softmax(hidden · weight'), q(k) = (1 − ε)·[k = y] + ε / V.
 
@@ -23,9 +33,11 @@ def smoothed_cross_entropy(
     by the number of target tokens of the whole update, once.
 
     With `r_drop` = α, rows 2i and 2i + 1 are the same token after different dropout, and α / 2 times their divergence
-    in both directions, KL(p₂ᵢ ‖ p₂ᵢ₊₁) + KL(p₂ᵢ₊₁ ‖ p₂ᵢ), is added (Liang et al. 2021).
+    in both directions, KL(p₂ᵢ ‖ p₂ᵢ₊₁) + KL(p₂ᵢ₊₁ ‖ p₂ᵢ), is added (Liang et al. 2021). Matrix products are made of
+    `dtype`, which is that of the weight unless given.
     """
-    loss = _ProjectedLoss.apply(hidden_ND, weight_VD, tgt_out_N, label_smoothing, r_drop)  # type: ignore[no-untyped-call]
+    settings = label_smoothing, r_drop, dtype or weight_VD.dtype
+    loss = _ProjectedLoss.apply(hidden_ND, weight_VD, tgt_out_N, *settings)  # type: ignore[no-untyped-call]
     return cast("Tensor", loss)
 
 
@@ -39,19 +51,22 @@ class _ProjectedLoss(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, hidden_ND: Tensor, weight_VD: Tensor, tgt_out_N: Tensor, label_smoothing: float, r_drop: float
+        ctx: Any,
+        hidden_ND: Tensor,
+        weight_VD: Tensor,
+        tgt_out_N: Tensor,
+        label_smoothing: float,
+        r_drop: float,
+        dtype: torch.dtype,
     ) -> Tensor:
-        kind = hidden_ND.device.type
-        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight_VD.dtype
-        with torch.autocast(kind, enabled=False):
-            loss, *gradients = _loss_and_gradients(hidden_ND, weight_VD, tgt_out_N, label_smoothing, r_drop, dtype)
+        loss, *gradients = _loss_and_gradients(hidden_ND, weight_VD, tgt_out_N, label_smoothing, r_drop, dtype)
         ctx.save_for_backward(*gradients)
         return loss
 
     @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None, None]:
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None, None, None]:
         hidden_grad_ND, weight_grad_VD = ctx.saved_tensors
-        return hidden_grad_ND * gradient, weight_grad_VD * gradient, None, None, None
+        return hidden_grad_ND * gradient, weight_grad_VD * gradient, None, None, None, None
 
 
 def _loss_and_gradients(
@@ -63,27 +78,51 @@ def _loss_and_gradients(
     weight_sum_D = weight_VD.sum(dim=0)
     inputs_ND, matrix_VD = hidden_ND.to(dtype), weight_VD.to(dtype)
     hidden_grad_ND = torch.empty_like(inputs_ND)
-    weight_grad_VD = torch.zeros_like(weight_VD)
+    weight_grad_DV = torch.zeros_like(weight_VD.T, memory_format=torch.contiguous_format)
     loss = weight_VD.new_zeros((), dtype=torch.float64)
     n_rows = 2 * max(1, _VALUES_PER_CHUNK // n_vocab // 2)  # even: two rows of one token stay together
     for hidden, hidden_grad, tgt_out in zip(
         *(torch.split(tensor, n_rows) for tensor in (inputs_ND, hidden_grad_ND, tgt_out_N[:, None])), strict=True
     ):
-        logits = (hidden @ matrix_VD.T).to(weight_VD.dtype)
+        logits = product(hidden, matrix_VD.T).to(weight_VD.dtype)
         logit, top = logits.gather(1, tgt_out), logits.amax(dim=1, keepdim=True)
-        apart = logits[0::2] - logits[1::2] if r_drop else None
-        probs = torch.softmax(logits, dim=1, out=logits)
-        log_z = top - probs.amax(dim=1, keepdim=True).log()
+        powers, total, share, divergence = _powers(logits, top, r_drop)
+        log_z = top + total.log()
         log_prob_sum = (hidden.to(weight_VD.dtype) @ weight_sum_D)[:, None] - n_vocab * log_z
         loss -= (true * (logit - log_z) + spread * log_prob_sum).sum(dtype=torch.float64)
-        if apart is not None:
-            loss += r_drop / 2 * _add_divergence(apart.sub_(log_z[0::2] - log_z[1::2]), probs, r_drop / 2)
-        gradient = probs.scatter_add_(1, tgt_out, torch.full_like(logit, -true)).to(dtype)
-        torch.mm(gradient, matrix_VD, out=hidden_grad)
-        weight_grad_VD += gradient.T @ hidden
+        loss += r_drop / 2 * divergence
+        # Rows of powers are not divided by their sums: dividing the narrow factor of each product costs less.
+        gradient = powers.scatter_add_(1, tgt_out, -true / share).to(dtype)
+        torch.mul(product(gradient, matrix_VD), share, out=hidden_grad)
+        weight_grad_DV += product((hidden * share).to(dtype).T, gradient)
     hidden_grad_ND = hidden_grad_ND.to(weight_VD.dtype).sub_(spread * weight_sum_D).to(hidden_ND.dtype)
-    weight_grad_VD.sub_(spread * hidden_ND.sum(dim=0))
-    return loss.to(weight_VD.dtype), hidden_grad_ND, weight_grad_VD
+    weight_grad_DV.sub_(spread * hidden_ND.sum(dim=0)[:, None])
+    return loss.to(weight_VD.dtype), hidden_grad_ND, weight_grad_DV.T
+
+
+def _powers(logits: Tensor, top: Tensor, r_drop: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """In place of the logits: powers that are probabilities when they are multiplied by the share of their row.
+
+    Then come the sum of exp(logit - top) over each row, the shares, and the divergence of all twin rows; its gradient,
+    times `r_drop` / 2, is in the powers.
+    """
+    nothing = logits.new_zeros(())
+    if logits.dtype == torch.float32 and not logits.is_cuda:
+        total, divergence = torch.empty_like(top), torch.zeros_like(top)
+        rows_NV, top_N, total_N = logits.numpy(), top[:, 0].numpy(), total[:, 0].numpy()
+        if not r_drop:
+            kernels.powers(rows_NV, top_N, total_N)
+            return logits, total, 1 / total, nothing
+        kernels.powers_of_twins(rows_NV, top_N, total_N, np.float32(r_drop / 2), divergence[:, 0].numpy())
+        return logits, total, torch.ones_like(top), divergence.sum(dtype=torch.float64)
+    logits.sub_(top)
+    apart = logits[0::2] - logits[1::2] if r_drop else nothing
+    total = logits.exp_().sum(dim=1, keepdim=True)
+    if not r_drop:
+        return logits, total, 1 / total, nothing
+    logits.div_(total)
+    divergence = _add_divergence(apart.sub_(total[0::2].log() - total[1::2].log()), logits, r_drop / 2)
+    return logits, total, torch.ones_like(top), divergence
 
 
 def _add_divergence(apart: Tensor, probs: Tensor, factor: float) -> Tensor:

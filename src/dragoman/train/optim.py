@@ -17,7 +17,7 @@ _MUON_STATE = ("momentum",)
 
 _MOMENTUM = 0.95
 _TYPICAL_CHANGE = 0.15  # root mean square of what an update adds to a matrix, in units of the rate
-_ROUNDS = 5
+_ROUNDS = 4
 _QUINTIC = (3.4445, -4.7750, 2.0315)  # drives singular values towards 1 fastest, and leaves them between 0.7 and 1.2
 
 
@@ -83,8 +83,11 @@ def orthogonal(matrices: Tensor, dtype: torch.dtype) -> Tensor:
     """Each of the (wide) matrices with its singular values brought near 1, by Newton and Schulz's iteration."""
     a, b, c = _QUINTIC
     x = (matrices / (matrices.norm(dim=(1, 2), keepdim=True) + 1e-30)).to(dtype)
-    for _ in range(_ROUNDS):
+    for number in range(_ROUNDS):
         gram = x @ x.mT
+        if number == 0:  # of the norms that bound the singular values a tighter one, which saves a round
+            bound = gram.norm(dim=(1, 2), keepdim=True) + 1e-30
+            x, gram = x / bound.sqrt(), gram / bound
         x = torch.baddbmm(x, torch.baddbmm(gram, gram, gram, beta=b, alpha=c), x, beta=a)
     return x
 

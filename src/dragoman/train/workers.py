@@ -1,9 +1,10 @@
 """The gradient of an update, its batches side by side in several processes.
 
 Threads inside an operation help little where operations are short, and Python's threads wait for one another; so each
-further core gets a process of its own. All of them read the same weights, in shared memory. The first sends each of
-the others a batch through a pipe, makes the gradient of one itself, and adds up what the others left in shared memory.
-A process that finds its pipe closed ends: none outlives the first, however that one ended.
+further core gets a process of its own, and batches are split where there are fewer of them than cores. All processes
+read the same weights, in shared memory. The first sends each of the others a piece through a pipe, makes the gradient
+of one itself, and adds up what the others left in shared memory. A process that finds its pipe closed ends: none
+outlives the first, however that one ended.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ from dragoman.train.gradient import add_gradient
 
 _HEADER = struct.Struct("<6q")  # target tokens of the update, step, number of the batch; B, S, T
 _LOSS = struct.Struct("<d")
+_MOST_PROCESSES = 8  # more would add up gradients for longer than they make them
+_FEWEST_TOKENS = 256  # of a piece of a batch: less is not worth sending
 _ALIGNMENT = 64  # bytes; the last bit of a product can depend on where a matrix begins: all begin as PyTorch's own do
 # Signals that a terminal or a service sends to every process are for the first, which ends the others when it is done.
 # Modules are looked for where the first finds them, which is not the working directory.
@@ -47,10 +50,10 @@ work()
 
 
 class Workers:
-    """This process and as many others as can share an update.
+    """This process and as many others as can share an update; they start when there is something to share.
 
-    What comes out does not depend on their number: gradients are added up in the order of the batches, as one process
-    would that made them one after the other.
+    What comes out does not depend on their number: gradients are added up in the order of the pieces, as one process
+    would that made them one after the other. The pieces are the batches, unless there are fewer of these than threads.
     """
 
     def __init__(self, model: Transformer, config: TrainConfig, pad_id: int) -> None:
@@ -58,14 +61,11 @@ class Workers:
         self._device = next(model.parameters()).device
         self._n_threads = torch.get_num_threads()
         is_possible = self._device.type == "cpu" and os.name == "posix"
-        n_others = min(config.accumulate, self._n_threads) - 1 if is_possible else 0
-        self._threads_each = self._n_threads // (n_others + 1)
+        n_processes = min(self._n_threads, _MOST_PROCESSES) if is_possible else 1
+        self._n_pieces = max(1, n_processes // config.accumulate)  # of each batch
+        self._n_others = min(n_processes, self._n_pieces * config.accumulate) - 1
+        self._threads_each = self._n_threads // (self._n_others + 1)
         self._others: list[_Other] = []
-        if n_others > 0:
-            with ExitStack() as stack:  # of files: mapped memory stays when they are closed
-                weights, *gradients = [stack.enter_context(_memory_file()) for _ in range(n_others + 1)]
-                _move_weights(model, _mapped(weights.fileno(), model))
-                self._others = [_Other(model, config, pad_id, self._threads_each, weights, file) for file in gradients]
 
     def close(self) -> None:
         """Ends the other processes."""
@@ -84,13 +84,16 @@ class Workers:
     def gradient(self, group: Sequence[Batch], step: int) -> tuple[float, int]:
         """Loss per target token over all the batches of the update, whose gradient is left in the model."""
         n_tokens = sum(batch.n_tgt_tokens for batch in group)
+        pieces = [piece for batch in group for piece in self._split(batch)]
+        if len(pieces) > 1 and self._n_others and not self._others:
+            self._start()
         loss = 0.0
-        for first in range(0, len(group), 1 + len(self._others)):
-            helped = list(zip(self._others, group[first + 1 :], strict=False))
-            for number, (other, batch) in enumerate(helped, first + 1):
-                other.send(batch, n_tokens, step, number)
+        for first in range(0, len(pieces), 1 + len(self._others)):
+            helped = list(zip(self._others, pieces[first + 1 :], strict=False))
+            for number, (other, piece) in enumerate(helped, first + 1):
+                other.send(piece, n_tokens, step, number)
             loss += add_gradient(
-                self._model, group[first].to(self._device), self._config,
+                self._model, pieces[first].to(self._device), self._config,
                 pad_id=self._pad_id, n_tokens=n_tokens, step=step, number=first,
             )  # fmt: skip
             for other, _ in helped:
@@ -99,6 +102,19 @@ class Workers:
                     if parameter.grad is not None:
                         parameter.grad += gradient
         return loss / n_tokens, n_tokens
+
+    def _split(self, batch: Batch) -> Sequence[Batch]:
+        n_pieces = min(self._n_pieces, len(batch.src_BS), batch.n_tgt_tokens // _FEWEST_TOKENS)
+        return list(batch.parts(n_pieces, pad_id=self._pad_id)) if n_pieces > 1 else [batch]
+
+    def _start(self) -> None:
+        model, n = self._model, self._n_others
+        with ExitStack() as stack:  # of files: mapped memory stays when they are closed
+            weights, *gradients = [stack.enter_context(_memory_file()) for _ in range(n + 1)]
+            _move_weights(model, _mapped(weights.fileno(), model))
+            self._others = [
+                _Other(model, self._config, self._pad_id, self._threads_each, weights, file) for file in gradients
+            ]
 
 
 class _Other:
