@@ -34,9 +34,13 @@ from dragoman.train.packed.kernels import Ids
 _Added = tuple[Tensor, Tensor | None]  # what a sub-layer adds, and a bias that is still to be added to it
 
 
+# Rows are filled up to a multiple of this, since a library makes its code anew for every size of a product.
+_ROWS = 64
+
+
 @dataclass(frozen=True, slots=True)
 class Packed:
-    """One side of a batch without its padding: the tokens of all sentences one after the other."""
+    """One side of a batch without its padding: the tokens of all sentences one after the other, and some idle rows."""
 
     ids_N: Tensor
     places_N: Tensor  # of each token in its sentence
@@ -48,7 +52,9 @@ def pack(ids_BT: Tensor, is_word_BT: Tensor, n_times: int = 1) -> Packed:
     lens = np.tile(is_word_BT.sum(dim=1).numpy(), n_times)
     places = torch.arange(ids_BT.shape[1]).expand_as(ids_BT)[is_word_BT]
     starts = np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(lens)])
-    return Packed(ids_BT[is_word_BT].repeat(n_times), places.repeat(n_times), starts)
+    n_idle = -int(starts[-1]) % _ROWS
+    ids_N, places_N = (F.pad(each_N.repeat(n_times), (0, n_idle)) for each_N in (ids_BT[is_word_BT], places))
+    return Packed(ids_N, places_N, starts)
 
 
 def hidden_of(model: Transformer, src: Packed, tgt: Packed, drops: Drops, dtype: torch.dtype) -> Tensor:
@@ -85,7 +91,7 @@ class _Pass:
             flow.add(self._look_at_self(writer.self_attention, flow.read, tgt_view))
             flow.add(self._look_at_other(writer.cross_attention, flow.read, memory_MD, cross_view))
             flow.add(self._feed_forward(writer.feed_forward, flow.read))
-        return flow.read
+        return flow.read[: tgt.starts[-1]]
 
     def _embed(self, side: Packed, embedding: nn.Embedding, positions: Positions) -> Tensor:
         x_ND = embedding(side.ids_N) * math.sqrt(self._model.config.d_model)

@@ -221,6 +221,7 @@ class _Look(torch.autograd.Function):
             kernels.weigh(_array(weights_XTS), scale, q_starts, kv_starts, view.is_causal)
             kernels.heads_looked(_array(torch.bmm(weights_XTS, v_XSU)), q_starts, out)
             kept.append(weights_XTS)
+        out_NC[view.groups[-1].q_starts[-1] :] = 0
         ctx.save_for_backward(q_NC, kv_MC, *kept)
         ctx.view, ctx.heads = view, heads
         return out_NC
@@ -257,6 +258,9 @@ class _Look(torch.autograd.Function):
                 grad_q,
                 grad_kv,
             )
+        last = ctx.view.groups[-1]
+        grad_q[last.q_starts[-1] :] = 0
+        grad_kv[last.kv_starts[-1] :] = 0
         return grad_q_NC, grad_kv_MC, None, None
 
 

@@ -1,7 +1,7 @@
 """Products of matrices, each by the library that is quickest at it on this processor.
 
-PyTorch leaves products of float32 to MKL, whose vectors are half as wide on processors that are not Intel's: where these
-have AVX-512, oneDNN is up to 2.3 times as fast.
+PyTorch leaves products of float32 to MKL, whose vectors are half as wide where the processor is not Intel's: if such
+a one has AVX-512, oneDNN is up to 2.3 times as fast.
 """
 
 from __future__ import annotations
