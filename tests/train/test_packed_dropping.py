@@ -103,7 +103,7 @@ def test_an_addition_drops_what_is_added_its_bias_included_and_nothing_else() ->
     factor = dropped(ones(60, 24), Drops(0.4, [3]).next())
     inputs = [tensor.requires_grad_() for tensor in (x, y, bias)]
     expected = x + (y + bias) * factor
-    found = add_and_norm(x, y, bias, norm, Drops(0.4, [3]).next())
+    found = add_and_norm(x, y, bias, norm, Drops(0.4, [3]).next(), torch.float32)
     for mine, torchs in zip(found, (expected, norm(expected)), strict=True):
         torch.testing.assert_close(mine, torchs)
     weights = [*inputs, norm.weight, norm.bias]

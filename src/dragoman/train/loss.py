@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from dragoman.train.packed import kernels
+from dragoman.train.packed.functions import array
 from dragoman.train.packed.products import product
 
 _VALUES_PER_CHUNK = 4_000_000  # logits in memory at a time; more would leave the processor's caches
@@ -84,15 +85,15 @@ def _loss_and_gradients(
     for hidden, hidden_grad, tgt_out in zip(
         *(torch.split(tensor, n_rows) for tensor in (inputs_ND, hidden_grad_ND, tgt_out_N[:, None])), strict=True
     ):
-        logits = product(hidden, matrix_VD.T).to(weight_VD.dtype)
-        logit, top = logits.gather(1, tgt_out), logits.amax(dim=1, keepdim=True)
+        logits = product(hidden, matrix_VD.T)
+        logit, top = (t.to(weight_VD.dtype) for t in (logits.gather(1, tgt_out), logits.amax(dim=1, keepdim=True)))
         powers, total, share, divergence = _powers(logits, top, r_drop)
         log_z = top + total.log()
         log_prob_sum = (hidden.to(weight_VD.dtype) @ weight_sum_D)[:, None] - n_vocab * log_z
         loss -= (true * (logit - log_z) + spread * log_prob_sum).sum(dtype=torch.float64)
         loss += r_drop / 2 * divergence
         # Rows of powers are not divided by their sums: dividing the narrow factor of each product costs less.
-        gradient = powers.scatter_add_(1, tgt_out, -true / share).to(dtype)
+        gradient = powers.scatter_add_(1, tgt_out, (-true / share).to(powers.dtype)).to(dtype)
         torch.mul(product(gradient, matrix_VD), share, out=hidden_grad)
         weight_grad_DV += product((hidden * share).to(dtype).T, gradient)
     hidden_grad_ND = hidden_grad_ND.to(weight_VD.dtype).sub_(spread * weight_sum_D).to(hidden_ND.dtype)
@@ -106,16 +107,16 @@ def _powers(logits: Tensor, top: Tensor, r_drop: float) -> tuple[Tensor, Tensor,
     Then come the sum of exp(logit - top) over each row, the shares, and the divergence of all twin rows; its gradient,
     times `r_drop` / 2, is in the powers.
     """
-    nothing = logits.new_zeros(())
-    if logits.dtype == torch.float32 and not logits.is_cuda:
+    nothing = top.new_zeros(())
+    if top.dtype == torch.float32 and not logits.is_cuda:
         total, divergence = torch.empty_like(top), torch.zeros_like(top)
-        rows_NV, top_N, total_N = logits.numpy(), top[:, 0].numpy(), total[:, 0].numpy()
+        rows_NV, top_N, total_N = array(logits), array(top[:, 0]), array(total[:, 0])
         if not r_drop:
             kernels.powers(rows_NV, top_N, total_N)
             return logits, total, 1 / total, nothing
-        kernels.powers_of_twins(rows_NV, top_N, total_N, np.float32(r_drop / 2), divergence[:, 0].numpy())
+        kernels.powers_of_twins(rows_NV, top_N, total_N, np.float32(r_drop / 2), array(divergence[:, 0]))
         return logits, total, torch.ones_like(top), divergence.sum(dtype=torch.float64)
-    logits.sub_(top)
+    logits = logits.to(top.dtype).sub_(top)
     apart = logits[0::2] - logits[1::2] if r_drop else nothing
     total = logits.exp_().sum(dim=1, keepdim=True)
     if not r_drop:

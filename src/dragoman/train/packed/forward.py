@@ -78,7 +78,9 @@ class _Pass:
         tgt_view = view(tgt.starts, tgt.starts, width, is_causal=True)
 
         boxes = [box for layer in encoder for box in (layer.self_norm, layer.feed_forward_norm)]
-        flow = _Flow(self._embed(src, model.embedding, model.src_positions), boxes, model.encoder_norm, self._drops)
+        flow = _Flow(
+            self._embed(src, model.embedding, model.src_positions), boxes, model.encoder_norm, self._drops, self._dtype
+        )
         for reader in encoder:
             flow.add(self._look_at_self(reader.self_attention, flow.read, src_view))
             flow.add(self._feed_forward(reader.feed_forward, flow.read))
@@ -86,7 +88,9 @@ class _Pass:
 
         boxes = [box for layer in decoder for box in (layer.self_norm, layer.cross_norm, layer.feed_forward_norm)]
         embedding = model.embedding if model.config.tie_embeddings else model.tgt_embedding
-        flow = _Flow(self._embed(tgt, embedding, model.tgt_positions), boxes, model.decoder_norm, self._drops)
+        flow = _Flow(
+            self._embed(tgt, embedding, model.tgt_positions), boxes, model.decoder_norm, self._drops, self._dtype
+        )
         for writer in decoder:
             flow.add(self._look_at_self(writer.self_attention, flow.read, tgt_view))
             flow.add(self._look_at_other(writer.cross_attention, flow.read, memory_MD, cross_view))
@@ -118,9 +122,9 @@ class _Pass:
         if layer.activation == "relu":
             inner, outer = layer.inner, layer.outer
             return relu_between(x_ND, inner.weight, inner.bias, outer.weight, self._dtype), outer.bias
-        inner_NF = self._projected(x_ND, layer.inner)
+        inner_NF = self._projected(x_ND, layer.inner).float()
         is_gelu = layer.activation == "gelu"
-        hidden_NF = F.gelu(inner_NF) if is_gelu else F.silu(self._projected(x_ND, layer.gate)) * inner_NF
+        hidden_NF = F.gelu(inner_NF) if is_gelu else F.silu(self._projected(x_ND, layer.gate).float()) * inner_NF
         return projected(hidden_NF, layer.outer.weight, self._dtype), layer.outer.bias
 
 
@@ -128,18 +132,27 @@ class _Flow:
     """What passes through a stack: the sum of all sub-layers so far, and what the next one reads of it.
 
     A norm always follows an addition: with post-norm that of the sub-layer which added, with pre-norm that of the next.
+    What only products read is of their type at once.
     """
 
-    def __init__(self, x_ND: Tensor, boxes: Sequence[AddAndNorm], last: nn.Module, drops: Drops) -> None:
+    def __init__(
+        self, x_ND: Tensor, boxes: Sequence[AddAndNorm], last: nn.Module, drops: Drops, dtype: torch.dtype
+    ) -> None:
         self._drops, self._is_pre = drops, boxes[0].is_pre
         norms = [box.norm for box in boxes]
-        self._norms = iter([*norms[1:], cast("nn.LayerNorm", last)] if self._is_pre else norms)
+        inside = [(norm, dtype) for norm in norms[1:]]
+        self._norms = iter(
+            [*inside, (cast("nn.LayerNorm", last), torch.float32)]
+            if self._is_pre
+            else [(norm, torch.float32) for norm in norms]
+        )
         self._sum = x_ND
         self.read: Tensor = norms[0](x_ND) if self._is_pre else x_ND
 
     def add(self, added: _Added) -> None:
         """A sub-layer's box: dropout, addition, norm."""
-        sum_ND, self.read = add_and_norm(self._sum, *added, next(self._norms), self._drops.next())
+        norm, dtype = next(self._norms)
+        sum_ND, self.read = add_and_norm(self._sum, *added, norm, self._drops.next(), dtype)
         self._sum = sum_ND if self._is_pre else self.read
 
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from dragoman.train.packed import kernels
-from dragoman.train.packed.kernels import Drop, Floats, Ids
+from dragoman.train.packed.kernels import Drop, Ids
 from dragoman.train.packed.products import product, turned_product
 
 _VALUES_AT_A_TIME = 131_072  # of queries, keys or values: these stay in the processor's caches
@@ -55,7 +55,7 @@ class _Dropped(torch.autograd.Function):
 
 def _drop(x_ND: Tensor, drop: Drop) -> Tensor:
     out_ND = torch.empty_like(x_ND, memory_format=torch.contiguous_format)
-    kernels.drop_some(_array(x_ND), drop, _array(out_ND))
+    kernels.drop_some(array(x_ND), drop, array(out_ND))
     return out_ND
 
 
@@ -69,13 +69,13 @@ class _Projected(torch.autograd.Function):
     def forward(ctx: Any, x_ND: Tensor, weight_FD: Tensor, dtype: torch.dtype) -> Tensor:
         x, weight = x_ND.to(dtype), weight_FD.to(dtype)
         ctx.save_for_backward(x, weight)
-        return product(x, weight.T).float()
+        ctx.dtype = x_ND.dtype
+        return product(x, weight.T)
 
     @staticmethod
     def backward(ctx: Any, grad_NF: Tensor) -> tuple[Tensor, Tensor, None]:
         x, weight = ctx.saved_tensors
-        grad = grad_NF.to(x.dtype)
-        return product(grad, weight).float(), turned_product(grad, x).float(), None
+        return product(grad_NF, weight).to(ctx.dtype), turned_product(grad_NF, x).float(), None
 
 
 def relu_between(x_ND: Tensor, inner_FD: Tensor, bias_F: Tensor, outer_DF: Tensor, dtype: torch.dtype) -> Tensor:
@@ -89,66 +89,64 @@ class _ReluBetween(torch.autograd.Function):
         ctx: Any, x_ND: Tensor, inner_FD: Tensor, bias_F: Tensor, outer_DF: Tensor, dtype: torch.dtype
     ) -> Tensor:
         x, inner, outer = (tensor.to(dtype) for tensor in (x_ND, inner_FD, outer_DF))
-        hidden_NF = product(x, inner.T).float()
-        kernels.add_bias_and_relu(_array(hidden_NF), _array(bias_F))
-        hidden = hidden_NF.to(dtype)
-        ctx.save_for_backward(x, inner, hidden, outer)
-        return product(hidden, outer.T).float()
+        hidden_NF = product(x, inner.T)
+        kernels.add_bias_and_relu(array(hidden_NF), array(bias_F))
+        ctx.save_for_backward(x, inner, hidden_NF, outer)
+        ctx.dtype = x_ND.dtype
+        return product(hidden_NF, outer.T)
 
     @staticmethod
     def backward(ctx: Any, grad_ND: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor, None]:
-        x, inner, hidden, outer = ctx.saved_tensors
-        grad = grad_ND.to(x.dtype)
-        grad_hidden_NF = product(grad, outer).float()
-        grad_bias_F = grad_hidden_NF.new_zeros(grad_hidden_NF.shape[1])
-        kernels.relu_back(_array(hidden.float()), _array(grad_hidden_NF), _array(grad_bias_F))
-        grad_hidden = grad_hidden_NF.to(x.dtype)
-        grad_x_ND = product(grad_hidden, inner).float()
-        return (
-            grad_x_ND,
-            turned_product(grad_hidden, x).float(),
-            grad_bias_F,
-            turned_product(grad, hidden).float(),
-            None,
-        )
+        x, inner, hidden_NF, outer = ctx.saved_tensors
+        grad_hidden_NF, grad_bias_F = product(grad_ND, outer), torch.zeros(len(inner))
+        kernels.relu_back(array(hidden_NF), array(grad_hidden_NF), array(grad_bias_F))
+        grad_x_ND, grad_inner_FD = product(grad_hidden_NF, inner).to(ctx.dtype), turned_product(grad_hidden_NF, x)
+        return grad_x_ND, grad_inner_FD.float(), grad_bias_F, turned_product(grad_ND, hidden_NF).float(), None
 
 
 def add_and_norm(
-    x_ND: Tensor, y_ND: Tensor, bias_D: Tensor | None, norm: nn.LayerNorm, drop: Drop
+    x_ND: Tensor, y_ND: Tensor, bias_D: Tensor | None, norm: nn.LayerNorm, drop: Drop, dtype: torch.dtype
 ) -> tuple[Tensor, Tensor]:
-    """x + y + bias, some of the values of y + bias dropped, and the norm of that."""
+    """x + y + bias, some of the values of y + bias dropped, and the norm of that, as `dtype`."""
     bias_D = torch.zeros_like(norm.weight) if bias_D is None else bias_D
-    sum_ND, normed_ND = _AddAndNorm.apply(x_ND, y_ND, bias_D, norm.weight, norm.bias, drop)  # type: ignore[no-untyped-call]
+    sum_ND, normed_ND = _AddAndNorm.apply(x_ND, y_ND, bias_D, norm.weight, norm.bias, drop, dtype)  # type: ignore[no-untyped-call]
     return sum_ND, normed_ND
 
 
 class _AddAndNorm(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, x_ND: Tensor, y_ND: Tensor, bias_D: Tensor, weight_D: Tensor, norm_bias_D: Tensor, drop: Drop
+        ctx: Any,
+        x_ND: Tensor,
+        y_ND: Tensor,
+        bias_D: Tensor,
+        weight_D: Tensor,
+        norm_bias_D: Tensor,
+        drop: Drop,
+        dtype: torch.dtype,
     ) -> tuple[Tensor, Tensor]:
-        sum_ND, normed_ND = torch.empty_like(x_ND), torch.empty_like(x_ND)
+        sum_ND, normed_ND = torch.empty_like(x_ND), torch.empty_like(x_ND, dtype=dtype)
         mean_N, rstd_N = x_ND.new_empty(2, len(x_ND))
-        x, y, bias, weight, norm_bias = (_array(tensor) for tensor in (x_ND, y_ND, bias_D, weight_D, norm_bias_D))
-        total, normed, mean, rstd = (_array(tensor) for tensor in (sum_ND, normed_ND, mean_N, rstd_N))
+        x, y, bias, weight, norm_bias = (array(tensor) for tensor in (x_ND, y_ND, bias_D, weight_D, norm_bias_D))
+        total, normed, mean, rstd = (array(tensor) for tensor in (sum_ND, normed_ND, mean_N, rstd_N))
         kernels.add_and_norm(x, y, bias, weight, norm_bias, drop, total, normed, mean, rstd)
         ctx.save_for_backward(sum_ND, weight_D, mean_N, rstd_N)
-        ctx.drop = drop
+        ctx.drop, ctx.dtype = drop, y_ND.dtype
         ctx.set_materialize_grads(False)
         return sum_ND, normed_ND
 
     @staticmethod
     def backward(ctx: Any, grad_sum_ND: Tensor | None, grad_normed_ND: Tensor) -> tuple[Tensor | None, ...]:
-        total, weight, mean, rstd = (_array(tensor) for tensor in ctx.saved_tensors)
-        grad_x_ND, grad_y_ND = grad_normed_ND.new_empty(2, *total.shape)
-        grads_D = grad_normed_ND.new_zeros(3, len(weight))
-        grad_normed = _array(grad_normed_ND)
-        grad_sum = grad_normed if grad_sum_ND is None else _array(grad_sum_ND)
+        total, weight, mean, rstd = (array(tensor) for tensor in ctx.saved_tensors)
+        grad_x_ND, grad_y_ND = torch.empty(total.shape), torch.empty(total.shape, dtype=ctx.dtype)
+        grads_D = torch.zeros(3, len(weight))
+        grad_normed = array(grad_normed_ND)
+        grad_sum = grad_normed if grad_sum_ND is None else array(grad_sum_ND)
         kernels.add_and_norm_back(
             grad_normed, grad_sum, grad_sum_ND is not None, total, weight, mean, rstd, ctx.drop,
-            _array(grad_x_ND), _array(grad_y_ND), _array(grads_D),
+            array(grad_x_ND), array(grad_y_ND), array(grads_D),
         )  # fmt: skip
-        return grad_x_ND, grad_y_ND, *grads_D, None
+        return grad_x_ND, grad_y_ND, *grads_D, None, None
 
 
 class Heads(NamedTuple):
@@ -210,16 +208,16 @@ class _Look(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q_NC: Tensor, kv_MC: Tensor | None, view: View, heads: Heads) -> Tensor:
         out_NC, kept = q_NC.new_empty(len(q_NC), heads.n * heads.value_width), []
-        q, kv, out = (_array(tensor) for tensor in (q_NC, q_NC if kv_MC is None else kv_MC, out_NC))
+        q, kv, out = (array(tensor) for tensor in (q_NC, q_NC if kv_MC is None else kv_MC, out_NC))
         columns, scale = heads.columns(is_self=kv_MC is None), np.float32(heads.scale)
         for q_starts, kv_starts, n_sentences, n_queries, n_keys in view.groups:
             n = n_sentences * heads.n
             q_XTK, k_XKS = torch.empty(n, n_queries, heads.key_width), torch.empty(n, heads.key_width, n_keys)
             v_XSU = torch.empty(n, n_keys, heads.value_width)
-            kernels.heads_to_look(q, kv, columns, q_starts, kv_starts, _array(q_XTK), _array(k_XKS), _array(v_XSU))
+            kernels.heads_to_look(q, kv, columns, q_starts, kv_starts, array(q_XTK), array(k_XKS), array(v_XSU))
             weights_XTS = torch.bmm(q_XTK, k_XKS)
-            kernels.weigh(_array(weights_XTS), scale, q_starts, kv_starts, view.is_causal)
-            kernels.heads_looked(_array(torch.bmm(weights_XTS, v_XSU)), q_starts, out)
+            kernels.weigh(array(weights_XTS), scale, q_starts, kv_starts, view.is_causal)
+            kernels.heads_looked(array(torch.bmm(weights_XTS, v_XSU)), q_starts, out)
             kept.append(weights_XTS)
         out_NC[view.groups[-1].q_starts[-1] :] = 0
         ctx.save_for_backward(q_NC, kv_MC, *kept)
@@ -232,9 +230,9 @@ class _Look(torch.autograd.Function):
         heads: Heads = ctx.heads
         grad_q_NC = torch.empty_like(q_NC)
         grad_kv_MC = None if kv_MC is None else torch.empty_like(kv_MC)
-        q, kv, grad = (_array(tensor) for tensor in (q_NC, q_NC if kv_MC is None else kv_MC, grad_NC))
-        grad_q = _array(grad_q_NC)
-        grad_kv = grad_q if grad_kv_MC is None else _array(grad_kv_MC)
+        q, kv, grad = (array(tensor) for tensor in (q_NC, q_NC if kv_MC is None else kv_MC, grad_NC))
+        grad_q = array(grad_q_NC)
+        grad_kv = grad_q if grad_kv_MC is None else array(grad_kv_MC)
         columns, scale = heads.columns(is_self=kv_MC is None), np.float32(heads.scale)
         for (q_starts, kv_starts, _, n_queries, n_keys), weights_XTS in zip(ctx.view.groups, kept, strict=True):
             n = len(weights_XTS)
@@ -242,16 +240,16 @@ class _Look(torch.autograd.Function):
             v_XUS, grad_XTU = torch.empty(n, heads.value_width, n_keys), torch.empty(n, n_queries, heads.value_width)
             kernels.heads_to_learn(
                 q, kv, grad, columns, q_starts, kv_starts,
-                _array(q_XTK), _array(k_XSK), _array(v_XUS), _array(grad_XTU),
+                array(q_XTK), array(k_XSK), array(v_XUS), array(grad_XTU),
             )  # fmt: skip
             grad_XTS = torch.bmm(grad_XTU, v_XUS)
-            kernels.weigh_back(_array(weights_XTS), scale, _array(grad_XTS))
+            kernels.weigh_back(array(weights_XTS), scale, array(grad_XTS))
             grad_q_XTK, grad_k_XSK = torch.bmm(grad_XTS, k_XSK), torch.bmm(grad_XTS.mT, q_XTK)
             grad_v_XSU = torch.bmm(weights_XTS.mT, grad_XTU)
             kernels.heads_learned(
-                _array(grad_q_XTK),
-                _array(grad_k_XSK),
-                _array(grad_v_XSU),
+                array(grad_q_XTK),
+                array(grad_k_XSK),
+                array(grad_v_XSU),
                 columns,
                 q_starts,
                 kv_starts,
@@ -264,6 +262,7 @@ class _Look(torch.autograd.Function):
         return grad_q_NC, grad_kv_MC, None, None
 
 
-def _array(tensor: Tensor) -> Floats:
-    """The tensor's own memory, unless it has to be put in order."""
-    return cast("Floats", tensor.detach().contiguous().numpy())
+def array(tensor: Tensor) -> Any:
+    """The tensor's own memory, unless it has to be put in order. NumPy has no bfloat16 and takes it for integers."""
+    tensor = tensor.detach().contiguous()
+    return tensor.view(torch.uint16).numpy() if tensor.dtype == torch.bfloat16 else tensor.numpy()
