@@ -17,7 +17,7 @@ from benchmarks.environments import ROOT
 from benchmarks.text import bleu, read_lines
 from benchmarks.time_to_quality.text import FILES, TGT
 
-THREADS = 2
+THREADS = len(os.sched_getaffinity(0))  # a core each; `taskset` gives fewer
 ENVIRONMENT = {
     **os.environ,
     "OMP_NUM_THREADS": str(THREADS),
