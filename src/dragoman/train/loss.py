@@ -98,7 +98,7 @@ def _loss_and_gradients(
         weight_grad_DV += product((hidden * share).to(dtype).T, gradient)
     hidden_grad_ND = hidden_grad_ND.to(weight_VD.dtype).sub_(spread * weight_sum_D).to(hidden_ND.dtype)
     weight_grad_DV.sub_(spread * hidden_ND.sum(dim=0)[:, None])
-    return loss.to(weight_VD.dtype), hidden_grad_ND, weight_grad_DV.T
+    return loss.to(weight_VD.dtype), hidden_grad_ND, weight_grad_DV.T.contiguous()  # it is added to others that are
 
 
 def _powers(logits: Tensor, top: Tensor, r_drop: float) -> tuple[Tensor, Tensor, Tensor, Tensor]:
