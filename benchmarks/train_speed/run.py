@@ -101,17 +101,27 @@ def main() -> None:
         _python(peer)
     batches = _SCRATCH / "batches.npz"
     write_batches(args.data, batches)
-    results: dict[str, Any] = {"machine": machine(), "runs": []}
+    kept = _others(args.out, args.sizes, args.threads)
+    results: dict[str, Any] = {"machine": machine(), "runs": kept}
     for threads in args.threads:
         for size in args.sizes:
             say(f"{size}, {threads} thread(s)")
             updates = args.updates or _UPDATES[size]
             raw = measure(args.peers, size, threads, args.rounds, updates, batches)
             run = raw | {"summary": summarize(raw)}
-            results["runs"].append(run)
+            results["runs"] = sorted(
+                [*results["runs"], run], key=lambda run: (run["threads"], list(SIZES).index(run["size"]))
+            )
             args.out.write_text(json.dumps(results, indent=1) + "\n")  # so far: a base run is long
             print(table(run), flush=True)
+    args.out.with_suffix(".md").write_text("\n".join(map(table, results["runs"])))
     draw(results["runs"], args.out.with_suffix(".png"))
+
+
+def _others(out: Path, sizes: list[str], threads: list[int]) -> list[dict[str, Any]]:
+    """What the file has of sizes and threads that are not measured now."""
+    runs = json.loads(out.read_text())["runs"] if out.exists() else []
+    return [run for run in runs if run["size"] not in sizes or run["threads"] not in threads]
 
 
 if __name__ == "__main__":

@@ -98,9 +98,10 @@ class Workers:
             )  # fmt: skip
             for other, _ in helped:
                 loss += other.receive()
-                for parameter, gradient in zip(self._model.parameters(), other.gradient, strict=True):
-                    if parameter.grad is not None:
-                        parameter.grad += gradient
+                pairs = [
+                    (p.grad, gradient) for p, gradient in zip(self._model.parameters(), other.gradient, strict=True)
+                ]
+                torch._foreach_add_(*map(list, zip(*(pair for pair in pairs if pair[0] is not None), strict=True)))
         return loss / n_tokens, n_tokens
 
     def _split(self, batch: Batch) -> Sequence[Batch]:
