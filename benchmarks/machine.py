@@ -23,3 +23,9 @@ def machine() -> dict[str, Any]:
         "system": f"{platform.system()} {platform.machine()}",
         "python": sys.version.split()[0],
     }
+
+
+def vectors(run: dict[str, Any]) -> str:
+    """The vector instructions of the processor that a run was measured on, if they were noted."""
+    found = run.get("machine", {}).get("vectors")
+    return f", by a processor with {', '.join(found)}" if found else ""

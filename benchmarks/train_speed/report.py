@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.bars import draw_bars
+from benchmarks.machine import vectors
 
 YARDSTICK = "huggingface"
 OURS = ("ours", "ours-bf16")
@@ -70,7 +71,8 @@ def table(run: dict[str, Any]) -> str:
     lines = [
         f"### {run['size']}, {run['threads']} thread{'s' * (run['threads'] > 1)}",
         "",
-        f"{len(run['rounds'])} rounds of {run['updates']} updates; GEMM peak {peak:.0f} GFLOP/s (median).",
+        f"{len(run['rounds'])} rounds of {run['updates']} updates; GEMM peak {peak:.0f} GFLOP/s "
+        f"(median){vectors(run)}.",
         "",
         "| | parameters | target tokens/s (min to max) | ÷ Hugging Face | by CPU time | of GEMM peak | peak memory |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
@@ -94,14 +96,14 @@ def table(run: dict[str, Any]) -> str:
 
 
 def draw(runs: list[dict[str, Any]], path: Path) -> None:
-    """Bars of each peer's speed relative to the yardstick's."""
+    """Bars of each peer's speed relative to the yardstick's; runs need not have the same peers."""
     runs = [run for run in runs if YARDSTICK in run["summary"]]
     if runs:
         draw_bars(
             runs,
-            {peer: NAMES[peer] for peer in runs[0]["summary"]},
+            {peer: name for peer, name in NAMES.items() if any(peer in run["summary"] for run in runs)},
             path,
-            ratio=lambda run, peer: run["summary"][peer]["ratio"],
+            ratio=lambda run, peer: run["summary"].get(peer, {"ratio": 0.0})["ratio"],
             group=lambda run: run["size"],
             label="training speed relative to Hugging Face",
         )

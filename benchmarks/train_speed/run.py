@@ -102,13 +102,13 @@ def main() -> None:
     batches = _SCRATCH / "batches.npz"
     write_batches(args.data, batches)
     kept = _others(args.out, args.sizes, args.threads)
-    results: dict[str, Any] = {"machine": machine(), "runs": kept}
+    results: dict[str, Any] = {"runs": kept}
     for threads in args.threads:
         for size in args.sizes:
             say(f"{size}, {threads} thread(s)")
             updates = args.updates or _UPDATES[size]
             raw = measure(args.peers, size, threads, args.rounds, updates, batches)
-            run = raw | {"summary": summarize(raw)}
+            run = raw | {"machine": machine(), "summary": summarize(raw)}
             results["runs"] = sorted(
                 [*results["runs"], run], key=lambda run: (run["threads"], list(SIZES).index(run["size"]))
             )

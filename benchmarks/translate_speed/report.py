@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from benchmarks.bars import draw_bars
+from benchmarks.machine import vectors
 from benchmarks.translate_speed.systems import HUGGING_FACE, OURS, REFERENCES, SYSTEMS, YARDSTICK
 
 _BUSY = 0.95  # share of the wall clock below which a thread evidently had to wait for others
@@ -69,7 +70,7 @@ def table(run: dict[str, Any]) -> str:
         f"d_model {shape['d_model']}, d_ff {shape['d_ff']}, {shape['n_encoder_layers']} + {shape['n_decoder_layers']} "
         f"layers, {shape['vocab_size']:,} subwords, {shape['norm']}-norm; {run['sentences']} sentences, "
         f"{len(run['rounds'])} rounds. Matrix products: {peaks['int8']:.0f} GMAC/s in int8, {peaks['float32']:.0f} in "
-        f"float32 (median){_vectors(run)}.",
+        f"float32 (median){vectors(run)}.",
         "",
         "| | sentences/s (min to max) | tokens/s | ÷ CTranslate2 int8 | by CPU time | of int8 peak "
         "| p50, p99 of one sentence | peak memory | BLEU | to our float32 | settings |",
@@ -90,12 +91,6 @@ def table(run: dict[str, Any]) -> str:
     if any(s["is_disturbed"] for s in summary.values()):
         lines.append("The machine was busy with other work: a system did not get a whole core all the time.")
     return "\n".join(lines) + "\n"
-
-
-def _vectors(run: dict[str, Any]) -> str:
-    """The processor's vector instructions, if they were noted."""
-    found = run.get("machine", {}).get("vectors")
-    return f", by a processor with {', '.join(found)}" if found else ""
 
 
 def _verdict(summary: dict[str, Any]) -> list[str]:
