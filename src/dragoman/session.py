@@ -259,7 +259,10 @@ class Session:
         """What loss and BLEU will come to, if the rate falls so that it can be told."""
         if self.config.train.schedule != "linear":
             return None, None
-        found = [forecast([(point[0], point[column]) for point in self.state.curve]) for column in (1, 2)]
+        found = [
+            forecast([(point[0], point[column]) for point in self.state.curve], both_ways=self.config.train.both_ways)
+            for column in (1, 2)
+        ]
         loss, value = (None if one is None else Forecast(*one) for one in found)
         return loss, value
 

@@ -20,9 +20,10 @@ COLUMNS = {"loss": 1, "bleu": 2}
 def forecasts(column: int) -> list[tuple[float, tuple[float, float, float], float]]:
     """Share of the way, forecast and end, of every validation of every run at which something could be said."""
     found = []
-    for curve in CURVES.values():
+    for name, curve in CURVES.items():
+        both_ways = 0.33 if "both ways" in name else 0.0
         for n in range(2, len(curve)):
-            told = forecast([(point[0], point[column]) for point in curve[:n]])
+            told = forecast([(point[0], point[column]) for point in curve[:n]], both_ways=both_ways)
             if told is not None:
                 found.append((curve[n - 1][0], told, curve[-1][column]))
     return found
@@ -66,6 +67,10 @@ def test_nothing_is_said_too_early() -> None:
     assert forecast([]) is None
     assert forecast([(0.5, 3.0)]) is None
     assert forecast([(0.0, 9.0), (0.1, 5.0), (0.2, 4.0)]) is None
+    points = [(0.1, 5.0), (0.2, 4.0), (0.32, 3.5), (0.34, 3.0)]
+    assert forecast(points[:-1]) is not None
+    assert forecast(points[:-1], both_ways=0.33) is None
+    assert forecast(points, both_ways=0.33) is not None
     assert forecast_more([(0.1, 3.0), (0.5, 9.0)], 600, 1200) is None
 
 

@@ -22,10 +22,13 @@ _HALF = 0.45  # share of the way where the second half begins, give or take a va
 _DOUBLING: Range = (0.1, 0.35, 0.7)  # twice the time gives this part of what the second half of a run gave
 
 
-def forecast(points: Sequence[tuple[float, float]]) -> Range | None:
-    """The value at the end, given (share of the way, value) of each validation; None if it is too early or over."""
+def forecast(points: Sequence[tuple[float, float]], *, both_ways: float = 0.0) -> Range | None:
+    """The value at the end, given (share of the way, value) of each validation; None if it is too early or over.
+
+    While the text is read both ways, until that share of the way, nothing is said: the leap that follows is in no line.
+    """
     recent = [(math.log(share), value) for share, value in points if share > 0][-_N_POINTS:]
-    if len(recent) < 2 or not _EARLIEST <= math.exp(recent[-1][0]) < _LATEST:
+    if len(recent) < 2 or not max(_EARLIEST, both_ways) <= math.exp(recent[-1][0]) < _LATEST:
         return None
     at, value = recent[-1]
     promised = -_slope(recent) * at
