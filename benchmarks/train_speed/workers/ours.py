@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from functools import partial
 
 import numpy as np
 
@@ -10,13 +11,13 @@ import dragoman
 from benchmarks.train_speed.workers import protocol
 from dragoman import ModelConfig, Transformer
 from dragoman.batches.batch import Batch
-from dragoman.memory import keep_freed_memory
+from dragoman.memory import keep_freed_memory, start_anew_for_training
 from dragoman.train.config import Precision, TrainConfig
 from dragoman.train.loop import updates
 from dragoman.train.optim import make_optimizer
 
 
-def build(size: protocol.Size, vocab_size: int, precision: Precision = "float32") -> protocol.Peer:
+def build(size: protocol.Size, vocab_size: int, precision: Precision) -> protocol.Peer:
     """With n threads the library splits each batch over as many processes."""
     keep_freed_memory()
     model = Transformer(
@@ -52,5 +53,11 @@ def build(size: protocol.Size, vocab_size: int, precision: Precision = "float32"
     return protocol.Peer(dragoman.__version__, model, convert, update)
 
 
+def main(precision: Precision = "float32") -> None:
+    """The worker, started as the command starts itself."""
+    start_anew_for_training()
+    protocol.train(partial(build, precision=precision))
+
+
 if __name__ == "__main__":
-    protocol.train(build)
+    main()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-
-from benchmarks.train_speed.workers import ours, protocol
+from benchmarks.train_speed.workers import ours
 
 if __name__ == "__main__":
-    protocol.train(partial(ours.build, precision="bfloat16"))
+    ours.main("bfloat16")

@@ -12,12 +12,13 @@ import click
 
 from dragoman._version import __version__
 from dragoman.errors import DragomanError
-from dragoman.memory import keep_freed_memory
+from dragoman.memory import keep_freed_memory, start_anew_for_training
 
 _COMMANDS = (
     "demo", "train", "distill", "translate", "evaluate", "attention", "heads", "serve", "average", "shortlist",
     "inspect",
 )  # fmt: skip
+_TRAINING = ("demo", "train", "distill")
 
 
 class _Commands(click.Group):
@@ -44,6 +45,8 @@ def main(args: list[str] | None = None) -> None:
     # Threads that wait at a barrier without spinning: where others use the machine too, spinning costs tenfold. It is
     # read when torch is loaded, which is later.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if args is None and any(command in _TRAINING for command in sys.argv[1:2]):
+        start_anew_for_training()
     keep_freed_memory()
     logging.basicConfig(format="warning: %(message)s", level=logging.WARNING, stream=sys.stderr)
     sys.exit(run(args))

@@ -26,7 +26,7 @@ from torch import Tensor, nn
 
 from dragoman.batches.batch import Batch
 from dragoman.errors import TrainingError
-from dragoman.memory import keep_freed_memory
+from dragoman.memory import environment_for_training, keep_freed_memory
 from dragoman.model.config import ModelConfig
 from dragoman.model.transformer import Transformer
 from dragoman.train.config import TrainConfig
@@ -128,7 +128,7 @@ class _Other:
         files = (weights.fileno(), file.fileno())
         self._process = subprocess.Popen(
             [sys.executable, "-c", _START.format(path=sys.path, module=__name__)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=files,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, pass_fds=files, env=environment_for_training(),
         )  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None
