@@ -16,14 +16,10 @@ from typing import Any, Protocol
 from benchmarks.environments import ROOT
 from benchmarks.text import bleu, read_lines
 from benchmarks.time_to_quality.text import FILES, TGT
+from benchmarks.training import ENVIRONMENT, say
 
-THREADS = len(os.sched_getaffinity(0))  # a core each; `taskset` gives fewer
-ENVIRONMENT = {
-    **os.environ,
-    "OMP_NUM_THREADS": str(THREADS),
-    "MKL_NUM_THREADS": str(THREADS),
-    "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1",  # the peers' own checkpoints are pickles, written a moment ago
-}
+# The peers' own checkpoints are pickles, written a moment ago.
+PEER_ENVIRONMENT = ENVIRONMENT | {"TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
 _GRACE_S = 120  # to validate and save at the end, for a peer that stops itself
 
 
@@ -69,10 +65,6 @@ def references(data: Path, split: str) -> list[str]:
     return read_lines(data / f"{FILES[split]}.{TGT}.gz")
 
 
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
 def _train(peer: Peer, data: Path, folder: Path, seconds: float) -> dict[str, Any]:
     start = time.time()
     peer.prepare(data, folder)
@@ -82,7 +74,7 @@ def _train(peer: Peer, data: Path, folder: Path, seconds: float) -> dict[str, An
     with open(log, "w") as file:
         command = peer.train(folder, seconds - prepared_s)
         output = {"stdout": file, "stderr": subprocess.STDOUT}
-        process = subprocess.Popen(command, cwd=ROOT, env=ENVIRONMENT, start_new_session=True, **output)
+        process = subprocess.Popen(command, cwd=ROOT, env=PEER_ENVIRONMENT, start_new_session=True, **output)
         try:
             left_s = start + seconds - time.time() + (_GRACE_S if peer.stops_itself else 0)
             was_stopped = not _ends(process, left_s)

@@ -19,7 +19,9 @@ from benchmarks.environments import ENVIRONMENTS, ROOT
 from benchmarks.machine import machine
 from benchmarks.time_to_quality import clock
 from benchmarks.time_to_quality.report import draw, table
-from benchmarks.time_to_quality.systems import fairseq, joeynmt, ours
+from benchmarks.time_to_quality.systems import fairseq, joeynmt
+from benchmarks.time_to_quality.text import FILES, SRC, TGT
+from benchmarks.training import THREADS, Corpus, measure
 
 _PEERS: dict[str, clock.Peer] = {
     "fairseq": fairseq.RECOMMENDED,
@@ -38,7 +40,7 @@ def gather(minutes: float) -> dict[str, Any]:
     found = [{"budget": budget} | json.loads(path.read_text()) for budget, path in budgets.items() if path.exists()]
     return {
         "machine": machine(),
-        "threads": clock.THREADS,
+        "threads": THREADS,
         "minutes": minutes,
         "peers": {name: json.loads(path.read_text()) for name, path in peers.items() if path.exists()},
         "ours": sorted(found, key=lambda point: point["seconds"]),
@@ -68,10 +70,11 @@ def main() -> None:
             _forget(folder, args.again)
             clock.measure(peer, data, folder, args.minutes)
     if args.only in (None, "ours"):
+        corpus = Corpus(SRC, TGT, **{split: data / name for split, name in FILES.items()})
         for budget in args.ours_budgets:
             folder = _SCRATCH / f"ours-{budget}"
             _forget(folder, args.again)
-            ours.measure(data, folder, ["--budget", budget])
+            measure(corpus, folder, ["--budget", budget])
 
     results = gather(args.minutes)
     args.out.write_text(json.dumps(results, indent=1) + "\n")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.environments import ROOT, python_of
 from benchmarks.text import read_lines
-from benchmarks.time_to_quality.clock import ENVIRONMENT, Checkpoint
+from benchmarks.time_to_quality.clock import PEER_ENVIRONMENT, Checkpoint
 from benchmarks.time_to_quality.text import FILES, SRC, TGT, learn_subwords, write_text
 
 
@@ -43,7 +43,7 @@ class Fairseq:
         sides = ["--source-lang", SRC, "--target-lang", TGT, "--joined-dictionary", "--workers", "2"]
         command = _command("preprocess", *splits, *sides, "--destdir", str(folder / "binary"))
         with open(folder / "preprocess.log", "w") as log:
-            subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, check=True, stdout=log, stderr=log)
+            subprocess.run(command, cwd=ROOT, env=PEER_ENVIRONMENT, check=True, stdout=log, stderr=log)
 
     def train(self, folder: Path, seconds: float) -> list[str]:
         """The command that trains for so long."""
@@ -72,7 +72,7 @@ class Fairseq:
         command = _command("generate", str(folder / "binary"), "--path", str(checkpoint), *flags)
         with open(folder / "generate.log", "w") as log:
             output = {"stdout": subprocess.PIPE, "stderr": log, "encoding": "utf-8"}
-            done = subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, check=True, **output)
+            done = subprocess.run(command, cwd=ROOT, env=PEER_ENVIRONMENT, check=True, **output)
         found = {}
         for line in done.stdout.split("\n"):
             if line.startswith("D-"):  # D-<number of the sentence>, score, text

@@ -16,7 +16,7 @@ from typing import Any
 
 from benchmarks.environments import ROOT, python_of
 from benchmarks.text import read_lines
-from benchmarks.time_to_quality.clock import ENVIRONMENT, Checkpoint
+from benchmarks.time_to_quality.clock import PEER_ENVIRONMENT, Checkpoint
 from benchmarks.time_to_quality.text import SRC, TGT, learn_subwords, write_text
 
 _MAX_LENGTH = 62
@@ -61,7 +61,7 @@ class JoeyNMT:
         _write(config, settings)
         command = _command("test", str(config), "--output-path", str(output))
         with open(folder / "translate.log", "w") as log:
-            subprocess.run(command, cwd=ROOT, env=ENVIRONMENT, check=True, stdout=log, stderr=log)
+            subprocess.run(command, cwd=ROOT, env=PEER_ENVIRONMENT, check=True, stdout=log, stderr=log)
         return read_lines(output.with_suffix(".dev"))
 
     def _settings(self, folder: Path) -> dict[str, Any]:
