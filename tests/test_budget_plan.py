@@ -10,6 +10,7 @@ from dragoman.batches.sampler import epoch_batches
 from dragoman.batches.store import EncodedPairs, write_store
 from dragoman.budget import SHAPES, choose_training, choose_vocabulary
 from dragoman.config import Config, make_config
+from dragoman.errors import TrainingError
 from dragoman.session import _brevity
 
 CPU = torch.device("cpu")
@@ -142,3 +143,45 @@ def test_bfloat16_is_tried_only_where_the_processor_has_it(
         assert ("bfloat16" in tried) == is_there
     assert "3.00 times as fast" in found["bfloat16"]
     assert "no products of bfloat16" in found["float32"]
+
+
+@pytest.mark.parametrize(
+    ("compiled", "left_s", "is_chosen"), [(1.5, 1200, True), (1.05, 1200, False), (1.5, 1199, None)]
+)
+def test_a_gpu_compiles_where_that_was_measured_to_pay(
+    pairs: EncodedPairs, compiled: float, left_s: float, is_chosen: bool | None
+) -> None:
+    """Where there is time to earn back what compiling takes; the steps then count on the speed that it gives."""
+
+    def probe(config: Config) -> float:
+        return 1000.0 * (compiled if config.train.compile else 1.0)
+
+    def plan_on(device: str) -> tuple[Config, dict[str, object]]:
+        config, choices = choose_training(
+            make_config({"model": {"vocab_size": 4000}}), set(), pairs,
+            device=torch.device(device), left_s=left_s, n_valid=2000, probe=probe,
+        )  # fmt: skip
+        return config, {choice.setting: choice.value for choice in choices}
+
+    config, choices = plan_on("cuda")
+    assert choices.get("train.compile") is is_chosen
+    assert config.train.compile is bool(is_chosen)
+    n_tokens = 1000 * (compiled if is_chosen else 1.0) * left_s * 0.96
+    n_batches = len(list(epoch_batches(pairs, config.batches, seed=1, epoch=0)))
+    assert config.train.steps == pytest.approx(n_tokens / (4000 / n_batches), abs=1)
+    assert "train.compile" not in plan_on("cpu")[1]
+
+
+def test_a_gpu_without_a_compiler_trains_as_it_is(pairs: EncodedPairs) -> None:
+    def probe(config: Config) -> float:
+        if config.train.compile:
+            raise TrainingError("torch.compile has failed: no compiler", hint="")
+        return 1000.0
+
+    config, choices = choose_training(
+        make_config({"model": {"vocab_size": 4000}}), set(), pairs,
+        device=torch.device("cuda"), left_s=3600, n_valid=2000, probe=probe,
+    )  # fmt: skip
+    assert not config.train.compile
+    reasons = {choice.setting: choice.reason for choice in choices}
+    assert reasons["train.compile"] == "torch.compile has failed: no compiler"

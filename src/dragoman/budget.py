@@ -19,6 +19,7 @@ from dragoman.batches.sampler import BatchesConfig, epoch_batches
 from dragoman.batches.store import EncodedPairs
 from dragoman.config import Config, Settings
 from dragoman.engines.processor import has_bfloat16
+from dragoman.errors import TrainingError
 from dragoman.model.transformer import Transformer
 from dragoman.tokens.subwords import BOS_ID, PAD_ID
 from dragoman.train.config import TrainConfig
@@ -36,6 +37,8 @@ _VERY_MANY_PASSES = 250  # with R-Drop: from here on still more has to be droppe
 _MANY_CHARS = 25_000_000  # of both sides together: beyond, 8000 subwords; below, 4000
 _SHORT_S = 120  # a budget below this has smaller updates, to have more of them
 _PROBE_S = 0.5  # how long each shape is tried on this machine
+_COMPILED_S = 1200  # a budget below this does not earn back the minute that torch.compile takes on a GPU
+_WARM_UPDATES = 4  # of compiled layers, which may be compiled once more for a batch that is otherwise
 _MOST_WORKERS = 8  # more would have too little to do each
 _PARALLEL = 0.9  # how much of a further core arrives
 _VALID_TOKENS = 5000  # translated at each look at the validation text, in a budget of at least _LONG_S
@@ -92,6 +95,9 @@ def choose_training(
     choices += chosen
     config, chosen = _chosen(config, given, _choose_r_drop(probe(config) * speed_up * train_s / n_tgt))
     choices += chosen
+    if device.type == "cuda" and left_s >= _COMPILED_S and "train.compile" not in given:
+        config, chosen = _chosen(config, given, [_choose_compile(config, probe)])
+        choices += chosen
     n_tokens = probe(config) * speed_up * train_s
     epochs = n_tokens / n_tgt
     steps = max(1, round(n_tokens / (config.batches.tokens * config.train.accumulate * _fill(config, pairs))))
@@ -114,11 +120,12 @@ def tokens_per_s(config: Config, pairs: EncodedPairs, device: torch.device) -> f
     train = config.train
     settings = TrainConfig(
         optimizer=train.optimizer, accumulate=train.accumulate, precision=train.precision, seed=train.seed,
-        r_drop=train.r_drop,
+        r_drop=train.r_drop, compile=train.compile,
     )  # fmt: skip
     batches, optimizer = _some_batches(config.batches, pairs, train.seed), make_optimizer(model, settings)
     stream = updates(model, batches, optimizer, lambda step: 1e-4, settings, pad_id=config.model.pad_id)
-    next(stream)  # the first is slow
+    for _ in range(_WARM_UPDATES if train.compile else 1):  # the first is slow
+        next(stream)
     n_tokens, began = 0, time.perf_counter()
     while (elapsed := time.perf_counter() - began) < _PROBE_S or n_tokens == 0:
         n_tokens += next(stream).n_tgt_tokens
@@ -198,6 +205,16 @@ def _choose_r_drop(epochs: float) -> list[Choice]:
     if epochs < _MANY_PASSES:
         return []
     return [Choice("train.r_drop", 3.0, f"half of {epochs:.0f} passes over the text, but every sentence twice in each")]
+
+
+def _choose_compile(config: Config, probe: Callable[[Config], float]) -> Choice:
+    plain = probe(config)
+    try:
+        compiled = probe(replace(config, train=replace(config.train, compile=True)))
+    except TrainingError as error:  # for want of a compiler
+        return Choice("train.compile", False, str(error))
+    reason = f"compiled layers are {compiled / plain:.2f} times as fast on this machine"
+    return Choice("train.compile", compiled > 1.1 * plain, reason)
 
 
 def _pace_choices(config: Config, epochs: float, steps: int, n_valid: int, n_valid_tokens: int) -> Iterator[Choice]:

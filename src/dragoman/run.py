@@ -57,6 +57,10 @@ def train(
     began = clock() if began is None else began
     given = changed_settings(Config(), config) if given is None else given
     device = pick_device(config.train.device)
+    if config.train.compile and device.type == "cpu":
+        raise ConfigError(
+            "train.compile=true is for a GPU", hint="leave it out: on a processor loops are compiled anyway"
+        )
     if config.train.threads is not None:
         torch.set_num_threads(config.train.threads)
     if resume:

@@ -171,6 +171,9 @@ CASES: dict[str, Bad] = {
     "--set without =": Bad(TRAIN + "--set train.steps", 2, ('"train.steps" is not section.key=value',), files=GOOD),
     "--set without a section": Bad(TRAIN + "--set steps=3", 2, ('"steps=3" is not section.key=value',), files=GOOD),
     "steps that are no number": Bad(TRAIN + "--steps many", 2, ("many", "--steps"), files=GOOD),
+    "compiled on a processor": Bad(
+        TRAIN + "--device cpu --set train.compile=true", 2, ("train.compile=true", "GPU"), ("leave it out",), files=GOOD
+    ),
     "negative steps": Bad(TRAIN + "--steps -3", 2, ("train.steps=-3",), files=GOOD),
     "no threads": Bad(TWO + " --threads 0", 2, ("train.threads=0",), files=GOOD),
     "a negative seed": Bad(TRAIN + "--seed -1", 2, ("train.seed=-1",), files=GOOD),

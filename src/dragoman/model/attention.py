@@ -35,8 +35,7 @@ def attend(
     the two. `may_see` None means that all may see all. Products may be of bfloat16; the softmax never is.
     """
     scale = 1 / math.sqrt(q_BHTK.shape[-1]) if scale is None else scale
-    is_slow = q_BHTK.dtype == torch.bfloat16 or k_BHSK.shape[2] <= _SHORT
-    if engine == "fused" and (q_BHTK.is_cuda or not is_slow):
+    if engine == "fused" and (q_BHTK.is_cuda or (q_BHTK.dtype != torch.bfloat16 and k_BHSK.shape[2] > _SHORT)):
         return F.scaled_dot_product_attention(q_BHTK, k_BHSK, v_BHSU, may_see, scale=scale), None
 
     logits_BHTS = q_BHTK @ k_BHSK.mT

@@ -34,6 +34,7 @@ class TrainConfig:
     weight_decay: float = 0.0  # share of the layers' matrices, times the rate, that every update takes away
     accumulate: int = 1  # batches per update
     precision: Precision = "float32"  # of matrix products; "bfloat16" keeps weights, sums and norms in float32
+    compile: bool = False  # by torch.compile, on a GPU; takes about a minute first, and a budget tries whether it pays
     clip_norm: float | None = None  # largest norm of the gradient; the paper does not clip
     log_every: int = 50  # updates between two lines of metrics.jsonl
     valid_every: int = 1000  # updates between two validations

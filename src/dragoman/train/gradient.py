@@ -4,13 +4,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from functools import lru_cache
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from dragoman.batches.batch import Batch
+from dragoman.errors import TrainingError
 from dragoman.model.transformer import Transformer
 from dragoman.train.config import TrainConfig
 from dragoman.train.loss import smoothed_cross_entropy
@@ -34,10 +37,11 @@ def add_gradient(
         model.train()
     n_times = 2 if config.r_drop else 1  # R-Drop wants each sentence twice, dropped differently
     dtype = torch.bfloat16 if config.precision == "bfloat16" else model.embedding.weight.dtype  # of products
-    forward = _forward(model, dtype, [config.seed, step, number], n_times, pad_id)
+    forward = _forward(model, config, dtype, [config.seed, step, number], n_times, pad_id)
     n_parts = _n_parts(model, batch, n_times)
     parts = batch.parts(n_parts, pad_id=pad_id) if n_parts > 1 else [batch]
-    return sum(_add_gradient(model, part, config, forward, dtype, n_times, pad_id, n_tokens) for part in parts)
+    with _compiling() if config.compile else nullcontext():
+        return sum(_add_gradient(model, part, config, forward, dtype, n_times, pad_id, n_tokens) for part in parts)
 
 
 def _n_parts(model: Transformer, batch: Batch, n_times: int) -> int:
@@ -49,7 +53,7 @@ def _n_parts(model: Transformer, batch: Batch, n_times: int) -> int:
 
 
 def _forward(
-    model: Transformer, dtype: torch.dtype, seed: Sequence[int], n_times: int, pad_id: int
+    model: Transformer, config: TrainConfig, dtype: torch.dtype, seed: Sequence[int], n_times: int, pad_id: int
 ) -> Callable[[Batch], Tensor]:
     """What gives the rows that logits are projected from, (2N, D): those of every reading one after the other."""
     weight = model.embedding.weight
@@ -63,13 +67,34 @@ def _forward(
         return without_padding
 
     torch.manual_seed(int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0]))
+    hidden = _compiled(model) if config.compile else model.hidden
 
     def with_padding(batch: Batch) -> Tensor:
         with torch.autocast(weight.device.type, dtype, enabled=dtype != weight.dtype):
-            hidden_BTD = model.hidden(batch.src_BS.repeat(n_times, 1), batch.tgt_in_BT.repeat(n_times, 1))
+            hidden_BTD = hidden(batch.src_BS.repeat(n_times, 1), batch.tgt_in_BT.repeat(n_times, 1))
         return hidden_BTD[(batch.tgt_out_BT != pad_id).repeat(n_times, 1)]
 
     return with_padding
+
+
+@lru_cache(maxsize=1)
+def _compiled(model: Transformer) -> Callable[[Tensor, Tensor], Tensor]:
+    """`model.hidden`, compiled at its first use for batches of any shape."""
+    return torch.compile(model.hidden, dynamic=True)
+
+
+@contextmanager
+def _compiling() -> Iterator[None]:
+    """What torch.compile cannot do on this machine is said in a sentence."""
+    from torch._dynamo.exc import TorchDynamoException  # takes long to load
+
+    try:
+        yield
+    except TorchDynamoException as error:
+        reason = next((line for line in str(error).splitlines() if line), type(error).__name__)
+        raise TrainingError(
+            f"torch.compile has failed: {reason}", hint="leave train.compile out, or install what it asks for"
+        ) from error
 
 
 def _add_gradient(
