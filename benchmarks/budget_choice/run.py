@@ -8,12 +8,11 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
-import os
 from pathlib import Path
 from typing import Any
 
 from benchmarks.budget_choice.report import table
-from benchmarks.environments import ENVIRONMENTS, ROOT
+from benchmarks.environments import ENVIRONMENTS
 from benchmarks.machine import machine
 from benchmarks.training import THREADS, Corpus, measure
 
@@ -53,8 +52,7 @@ def gather(budget: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    default_data = os.environ.get("DRAGOMAN_DATA", str(ROOT.parent / "shared" / "data"))
-    parser.add_argument("--data", type=Path, default=default_data, help=f"a folder with {', '.join(_TEXTS)}")
+    parser.add_argument("--data", type=Path, required=True, help=f"a folder with {', '.join(_TEXTS)}")
     parser.add_argument("--budget", default="10m", help="for each training")
     parser.add_argument("--only", nargs="+", choices=[*_TEXTS, "report"], default=[*_TEXTS], help="report runs nothing")
     parser.add_argument("--choices", nargs="+", choices=CHOICES, default=[*CHOICES], help="these trainings")
