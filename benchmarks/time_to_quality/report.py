@@ -67,7 +67,8 @@ def draw(results: dict[str, Any], path: Path) -> None:
     axis.plot([], [], "*", markersize=11, markerfacecolor="none", color="grey", label="on test_2016_flickr")
     axis.set_xscale("log", base=2)
     axis.xaxis.set_major_formatter(FuncFormatter(lambda x, _: f"{x:g}"))
-    axis.set_xlabel(f"minutes of wall clock, {results['threads']} cores, from plain text")
+    cores = f"{results['threads']} core{'s' * (results['threads'] > 1)}"
+    axis.set_xlabel(f"minutes of wall clock, {cores}, from plain text")
     axis.set_ylabel("BLEU, Multi30k English-German, validation")
     axis.set_ylim(bottom=0)
     axis.grid(alpha=0.3)
