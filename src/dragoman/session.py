@@ -259,12 +259,10 @@ class Session:
         """What loss and BLEU will come to, if the rate falls so that it can be told."""
         if self.config.train.schedule != "linear":
             return None, None
-        found = [
-            forecast([(point[0], point[column]) for point in self.state.curve], both_ways=self.config.train.both_ways)
-            for column in (1, 2)
-        ]
-        loss, value = (None if one is None else Forecast(*one) for one in found)
-        return loss, value
+        curve, decays, both_ways = self.state.curve, self.config.train.weight_decay > 0, self.config.train.both_ways
+        loss = forecast("loss", [(share, loss) for share, loss, _ in curve], decays=decays, both_ways=both_ways)
+        value = forecast("bleu", [(share, value) for share, _, value in curve], decays=decays, both_ways=both_ways)
+        return loss and Forecast(*loss), value and Forecast(*value)
 
     def validation_scores(self) -> tuple[float, float]:
         """Loss, and BLEU of greedy translations, on the validation text."""

@@ -3,29 +3,33 @@
 While the rate falls in a straight line to zero, loss and BLEU are close to straight lines over the logarithm of the
 share of the way that is done, and bend a little towards the end. So the line through the last validations promises a
 gain, of which a part comes true. How large a part was measured on our own runs (docs/notes/0005-budget.md), and a test
-holds that the interval covers their ends.
+holds that the interval covers their ends. It is larger where weights decay.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Literal
 
+Metric = Literal["loss", "bleu"]
 Range = tuple[float, float, float]  # low, likely, high: nine runs of ten end between low and high
 
-_N_POINTS = 4  # validations that make the line
+_N_POINTS = 6  # validations that make the line
 _EARLIEST = 0.25  # share of the way before which nothing useful can be said
 _LATEST = 0.99  # and from which on nothing is left to say
 _PART: Range = (0.3, 0.7, 1.4)  # of what the line promises
+_PART_OF_DECAYING: dict[Metric, Range] = {"loss": (0.6, 1.0, 1.6), "bleu": (0.5, 1.4, 2.5)}
 _WOBBLE = 0.025  # by how much a validation strays, as a part of its value
 _HALF = 0.45  # share of the way where the second half begins, give or take a validation
-_DOUBLING: Range = (0.1, 0.35, 0.7)  # twice the time gives this part of what the second half of a run gave
+_DOUBLING: Range = (0.1, 0.25, 0.6)  # twice the time gives this part of what the second half of a run gave
 
 
-def forecast(points: Sequence[tuple[float, float]], *, both_ways: float = 0.0) -> Range | None:
+def forecast(metric: Metric, points: Sequence[tuple[float, float]], *, decays: bool, both_ways: float) -> Range | None:
     """The value at the end, given (share of the way, value) of each validation; None if it is too early or over.
 
-    While the text is read both ways, until that share of the way, nothing is said: the leap that follows is in no line.
+    `decays` says whether the run's weights do. While the text is read both ways, until that share of the way, nothing
+    is said: the leap that follows is in no line.
     """
     recent = [(math.log(share), value) for share, value in points if share > 0][-_N_POINTS:]
     if len(recent) < 2 or not max(_EARLIEST, both_ways) <= math.exp(recent[-1][0]) < _LATEST:
@@ -33,8 +37,8 @@ def forecast(points: Sequence[tuple[float, float]], *, both_ways: float = 0.0) -
     at, value = recent[-1]
     promised = -_slope(recent) * at
     wobble = _WOBBLE * abs(value)
-    low, high = sorted(value + part * promised for part in (_PART[0], _PART[2]))
-    return low - wobble, value + _PART[1] * promised, high + wobble
+    least, likely, most = (value + part * promised for part in (_PART_OF_DECAYING[metric] if decays else _PART))
+    return min(least, most) - wobble, likely, max(least, most) + wobble
 
 
 def forecast_more(points: Sequence[tuple[float, float]], spent_s: float, would_spend_s: float) -> Range | None:
