@@ -87,9 +87,9 @@ def test_nothing_is_said_too_early() -> None:
     assert not told([])
     assert not told([(0.5, 3.0)])
     assert not told([(0.0, 9.0), (0.1, 5.0), (0.2, 4.0)])
-    points = [(0.1, 5.0), (0.2, 4.0), (0.32, 3.5), (0.34, 3.0)]
+    points = [(0.1, 5.0), (0.2, 4.0), (0.34, 3.5), (0.39, 3.0)]
     assert told(points[:-1])
-    assert not told(points[:-1], both_ways=0.33)
+    assert not told(points[:-1], both_ways=0.33), "the leap after reading both ways is not over"
     assert told(points, both_ways=0.33)
     assert forecast_more([(0.1, 3.0), (0.5, 9.0)], 600, 1200) is None
 

@@ -17,10 +17,12 @@ Range = tuple[float, float, float]  # low, likely, high: nine runs of ten end be
 
 _N_POINTS = 6  # validations that make the line
 _EARLIEST = 0.25  # share of the way before which nothing useful can be said
+_SETTLING = 0.05  # share of the way after reading both ways in which the leap that follows is not over
 _LATEST = 0.99  # and from which on nothing is left to say
 _PART: Range = (0.3, 0.7, 1.4)  # of what the line promises
 _PART_OF_DECAYING: dict[Metric, Range] = {"loss": (0.6, 1.0, 1.6), "bleu": (0.5, 1.4, 2.5)}
-_WOBBLE = 0.025  # by how much a validation strays, as a part of its value
+_WOBBLE_OF_LOSS = 0.025  # by how much a validation strays, as a part of its value
+_WOBBLE_OF_BLEU = 1.0  # the same, in points: a sample of some hundred sentences strays as much at 10 as at 40
 _HALF = 0.45  # share of the way where the second half begins, give or take a validation
 _DOUBLING: Range = (0.1, 0.25, 0.6)  # twice the time gives this part of what the second half of a run gave
 
@@ -28,15 +30,16 @@ _DOUBLING: Range = (0.1, 0.25, 0.6)  # twice the time gives this part of what th
 def forecast(metric: Metric, points: Sequence[tuple[float, float]], *, decays: bool, both_ways: float) -> Range | None:
     """The value at the end, given (share of the way, value) of each validation; None if it is too early or over.
 
-    `decays` says whether the run's weights do. While the text is read both ways, until that share of the way, nothing
-    is said: the leap that follows is in no line.
+    `decays` says whether the run's weights do. While the text is read both ways, until that share of the way, and just
+    after, nothing is said: the leap that follows is in no line.
     """
     recent = [(math.log(share), value) for share, value in points if share > 0][-_N_POINTS:]
-    if len(recent) < 2 or not max(_EARLIEST, both_ways) <= math.exp(recent[-1][0]) < _LATEST:
+    earliest = max(_EARLIEST, both_ways + _SETTLING)
+    if len(recent) < 2 or not earliest <= math.exp(recent[-1][0]) < _LATEST:
         return None
     at, value = recent[-1]
     promised = -_slope(recent) * at
-    wobble = _WOBBLE * abs(value)
+    wobble = _WOBBLE_OF_LOSS * value if metric == "loss" else _WOBBLE_OF_BLEU
     least, likely, most = (value + part * promised for part in (_PART_OF_DECAYING[metric] if decays else _PART))
     return min(least, most) - wobble, likely, max(least, most) + wobble
 
