@@ -71,7 +71,7 @@ def test_a_line_over_the_logarithm_is_taken_on_in_part() -> None:
 
 
 def test_where_weights_decay_more_of_it_comes_true() -> None:
-    points = [(share, 10 + 3 * math.log(share)) for share in (0.2, 0.3, 0.4)]
+    points = [(share, 30 + 3 * math.log(share)) for share in (0.2, 0.3, 0.4)]
     promised = -3 * math.log(0.4)
     metrics: list[tuple[Metric, float]] = [("loss", 1.0), ("bleu", 1.4)]
     for metric, part in metrics:
@@ -92,6 +92,13 @@ def test_nothing_is_said_too_early() -> None:
     assert not told(points[:-1], both_ways=0.33), "the leap after reading both ways is not over"
     assert told(points, both_ways=0.33)
     assert forecast_more([(0.1, 3.0), (0.5, 9.0)], 600, 1200) is None
+
+
+def test_nothing_is_said_of_a_bleu_that_is_still_rising_faster() -> None:
+    for value, is_told in ((9.9, False), (10.1, True)):
+        points = [(0.3, 4.0), (0.5, value)]
+        assert (forecast("bleu", points, decays=True, both_ways=0.0) is not None) == is_told
+        assert forecast("loss", points, decays=True, both_ways=0.0) is not None
 
 
 def test_more_time_gives_a_part_of_the_second_half_per_doubling() -> None:

@@ -19,6 +19,7 @@ _N_POINTS = 6  # validations that make the line
 _EARLIEST = 0.25  # share of the way before which nothing useful can be said
 _SETTLING = 0.05  # share of the way after reading both ways in which the leap that follows is not over
 _LATEST = 0.99  # and from which on nothing is left to say
+_LOWEST_BLEU = 10.0  # below, it rises ever faster, as no line does
 _PART: Range = (0.3, 0.7, 1.4)  # of what the line promises
 _PART_OF_DECAYING: dict[Metric, Range] = {"loss": (0.6, 1.0, 1.6), "bleu": (0.5, 1.4, 2.5)}
 _WOBBLE_OF_LOSS = 0.025  # by how much a validation strays, as a part of its value
@@ -28,7 +29,7 @@ _DOUBLING: Range = (0.1, 0.25, 0.6)  # twice the time gives this part of what th
 
 
 def forecast(metric: Metric, points: Sequence[tuple[float, float]], *, decays: bool, both_ways: float) -> Range | None:
-    """The value at the end, given (share of the way, value) of each validation; None if it is too early or over.
+    """The value at the end, given (share of the way, value) of each validation; None if nothing can be said of it.
 
     `decays` says whether the run's weights do. While the text is read both ways, until that share of the way, and just
     after, nothing is said: the leap that follows is in no line.
@@ -38,6 +39,8 @@ def forecast(metric: Metric, points: Sequence[tuple[float, float]], *, decays: b
     if len(recent) < 2 or not earliest <= math.exp(recent[-1][0]) < _LATEST:
         return None
     at, value = recent[-1]
+    if metric == "bleu" and value < _LOWEST_BLEU:
+        return None
     promised = -_slope(recent) * at
     wobble = _WOBBLE_OF_LOSS * value if metric == "loss" else _WOBBLE_OF_BLEU
     least, likely, most = (value + part * promised for part in (_PART_OF_DECAYING[metric] if decays else _PART))
