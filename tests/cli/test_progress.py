@@ -15,7 +15,7 @@ from small_run import DRAGOMAN, ENVIRONMENT, Corpus, small
 
 from dragoman.cli.duration import duration
 from dragoman.cli.progress import Lines, Screen, watcher
-from dragoman.watch import Progress, Translated, Validation
+from dragoman.watch import Forecast, Progress, Translated, Validation
 
 PROGRESS = Progress(
     step=50, total_steps=200, epoch=2, loss=3.14159, lr=0.00012345, tokens_per_s=12345.6, elapsed_s=61.0, eta_s=183.4,
@@ -55,6 +55,8 @@ def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
         lines.progress(WITH_BLEU)
         lines.validated(Validation(100, 2.34567, 12.345, True))
         lines.validated(Validation(150, 2.4, 11.0, False))
+        lines.validated(Validation(160, 2.4, 9.0, False, Forecast(2.0, 2.1, 2.2)))
+        lines.validated(Validation(170, 2.4, 11.0, False, Forecast(2.0, 2.1, 2.2), Forecast(12.0, 13.0, 15.0)))
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [
@@ -65,6 +67,9 @@ def test_lines(capsys: pytest.CaptureFixture[str]) -> None:
         "step 100/200  epoch 3  loss 2.500  1,000 tok/s  lr 1.00e-03  ETA 5s  BLEU 12.3",
         "validation at step 100: loss 2.346  BLEU 12.35  (best so far)",
         "validation at step 150: loss 2.400  BLEU 11.00",
+        "validation at step 160: loss 2.400  BLEU 9.00; at the end probably loss 2.10 (2.00 to 2.20)",
+        "validation at step 170: loss 2.400  BLEU 11.00; at the end probably loss 2.10 (2.00 to 2.20), "
+        "BLEU 13.0 (12.0 to 15.0)",
     ]
 
 

@@ -114,9 +114,7 @@ def _verdict(validation: Validation) -> str:
     best = "  (best so far)" if validation.is_best else ""
     verdict = f"validation at step {validation.step}: loss {validation.loss:.3f}  BLEU {validation.bleu:.2f}{best}"
     loss, bleu = validation.expected_loss, validation.expected_bleu
-    if loss is None or bleu is None:
-        return verdict
-    return (
-        f"{verdict}; at the end probably loss {loss.likely:.2f} ({loss.low:.2f} to {loss.high:.2f}), "
-        f"BLEU {bleu.likely:.1f} ({bleu.low:.1f} to {bleu.high:.1f})"
-    )
+    told = [] if loss is None else [f"loss {loss.likely:.2f} ({loss.low:.2f} to {loss.high:.2f})"]
+    if bleu is not None:
+        told.append(f"BLEU {bleu.likely:.1f} ({bleu.low:.1f} to {bleu.high:.1f})")
+    return f"{verdict}; at the end probably {', '.join(told)}" if told else verdict
