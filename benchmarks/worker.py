@@ -38,11 +38,9 @@ def cpu_s() -> float:
 
 
 def peak_rss_mb() -> float:
-    """The largest resident size of each process, added up; memory that they share counts in each."""
-    lines = (
-        line for process in [Path("/proc/self"), *_others()] for line in (process / "status").read_text().splitlines()
-    )
-    return sum(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) / 1024
+    """The largest resident size of each process, added up; what others share with this one counts once, as its own."""
+    shared = sum(_status_kb(process, "RssShmem") for process in _others())
+    return (sum(_status_kb(process, "VmHWM") for process in [Path("/proc/self"), *_others()]) - shared) / 1024
 
 
 def forget_peak_rss() -> None:
@@ -53,6 +51,15 @@ def forget_peak_rss() -> None:
 def _others() -> list[Path]:
     """The processes that this one started, in /proc: a peer may share its work among several."""
     return [path.parent for path in Path("/proc").glob("[0-9]*/stat") if _stat(path)[1:2] == [str(os.getpid())]]
+
+
+def _status_kb(process: Path, name: str) -> int:
+    """A figure of /proc/<pid>/status; 0 if the process has just ended."""
+    try:
+        lines = (process / "status").read_text().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+    return next((int(line.split()[1]) for line in lines if line.startswith(name + ":")), 0)
 
 
 def _stat(path: Path) -> list[str]:

@@ -129,6 +129,18 @@ def test_a_batch_is_split_where_there_are_fewer_than_threads(
         assert together.grad_norm == pytest.approx(alone.grad_norm, rel=1e-4)
 
 
+def test_large_batches_are_the_same_to_the_last_bit(
+    started: list[subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is worked through in pieces, which are added up one by one wherever they were made."""
+    monkeypatch.setattr(workers, "_MOST_VALUES", 2000)
+    alone = train(1, 4, {}, accumulate=2)
+    assert train(2, 4, {}, accumulate=2) == alone
+    assert len(started) == 1
+    monkeypatch.setattr(workers, "_MOST_VALUES", 10**9)
+    assert train(1, 4, {}, accumulate=2) != alone
+
+
 def test_pieces_are_not_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
     (batch,) = batches(1)
     with threads(6):
@@ -144,6 +156,45 @@ def test_pieces_are_not_too_small(monkeypatch: pytest.MonkeyPatch) -> None:
         assert len(pieces) == n_pieces
         assert sum(piece.n_tgt_tokens for piece in pieces) == batch.n_tgt_tokens
         assert [i for piece in pieces for i in piece.indices] == list(batch.indices)
+
+
+# As the sampler hands them over: by length.
+SORTED = batch_of(sorted(reversed_pairs(12, seed=1, longest=9), key=lambda pair: len(pair[1])))
+N_VALUES = SORTED.tgt_out_BT.numel() * 16 * 2  # positions, width and layers of `make_model`
+
+
+@pytest.mark.parametrize(
+    ("n_threads", "most", "settings", "n_rows"),
+    [
+        (1, N_VALUES, {}, [12]),
+        (1, N_VALUES // 3, {}, [4, 4, 4]),
+        (1, N_VALUES, {"r_drop": 3.0}, [6, 6]),  # what is read twice is twice as much
+        (1, 1, {}, [1] * 12),  # never less than a pair
+        (2, N_VALUES // 3, {}, [3, 3, 3, 3]),  # as many for each process
+        (3, N_VALUES // 2, {}, [4, 4, 4]),
+    ],
+)
+def test_pieces_are_not_too_large(
+    monkeypatch: pytest.MonkeyPatch, n_threads: int, most: int, settings: dict[str, Any], n_rows: list[int]
+) -> None:
+    monkeypatch.setattr(workers, "_FEWEST_TOKENS", 1)
+    monkeypatch.setattr(workers, "_MOST_VALUES", most)
+    with threads(n_threads):
+        pieces = workers.Workers(make_model(), TrainConfig(**settings), PAD)._split(SORTED)
+    assert [len(piece.src_BS) for piece in pieces] == n_rows
+    if len(pieces) > 1:  # short sentences are not padded to the longest
+        assert pieces[0].tgt_out_BT.shape[1] < pieces[-1].tgt_out_BT.shape[1] == SORTED.tgt_out_BT.shape[1]
+
+
+def test_pieces_add_up_to_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for most in (N_VALUES, N_VALUES // 5):
+        monkeypatch.setattr(workers, "_MOST_VALUES", most)
+        model = make_model().double()
+        with threads(1):
+            loss, _ = workers.Workers(model, TrainConfig(), PAD).gradient([SORTED], step=1)
+        found.append([torch.tensor(loss), *(parameter.grad for parameter in model.parameters())])
+    torch.testing.assert_close(found[1], found[0], rtol=0, atol=1e-12)
 
 
 def test_what_is_dropped_depends_on_seed_step_and_number_alone() -> None:

@@ -20,10 +20,6 @@ from dragoman.train.loss import smoothed_cross_entropy
 from dragoman.train.packed.forward import hidden_of, pack
 from dragoman.train.packed.functions import Drops
 
-# What the layers put down for the way back, in positions x width x layers. A larger batch is worked through in parts:
-# they pass through the processor's caches just as well, with less padding, and memory does not grow with the batch.
-_VALUES_AT_A_TIME = 8_000_000
-
 
 def add_gradient(
     model: Transformer, batch: Batch, config: TrainConfig, *, pad_id: int, n_tokens: int, step: int, number: int
@@ -38,18 +34,22 @@ def add_gradient(
     n_times = 2 if config.r_drop else 1  # R-Drop wants each sentence twice, dropped differently
     dtype = torch.bfloat16 if config.precision == "bfloat16" else model.embedding.weight.dtype  # of products
     forward = _forward(model, config, dtype, [config.seed, step, number], n_times, pad_id)
-    n_parts = _n_parts(model, batch, n_times)
-    parts = batch.parts(n_parts, pad_id=pad_id) if n_parts > 1 else [batch]
+    tgt_out_N = batch.tgt_out_BT[batch.tgt_out_BT != pad_id]
     with _compiling() if config.compile else nullcontext():
-        return sum(_add_gradient(model, part, config, forward, dtype, n_times, pad_id, n_tokens) for part in parts)
-
-
-def _n_parts(model: Transformer, batch: Batch, n_times: int) -> int:
-    if batch.src_BS.is_cuda:  # which is quickest with all of it at once
-        return 1
-    shape = model.config
-    n_values = n_times * batch.tgt_out_BT.numel() * shape.d_model * (shape.n_encoder_layers + shape.n_decoder_layers)
-    return min(len(batch.src_BS), -(-n_values // _VALUES_AT_A_TIME))
+        hidden_2ND = forward(batch).view(n_times, len(tgt_out_N), -1)
+        loss_sum = (
+            smoothed_cross_entropy(
+                hidden_2ND.transpose(0, 1).flatten(0, 1),  # the two rows of a token side by side
+                model.output_weight_VD,
+                tgt_out_N.repeat_interleave(n_times),
+                label_smoothing=config.label_smoothing,
+                r_drop=config.r_drop,
+                dtype=dtype,
+            )
+            / n_times
+        )
+        torch.autograd.backward(loss_sum / n_tokens)
+    return loss_sum.item()
 
 
 def _forward(
@@ -95,30 +95,3 @@ def _compiling() -> Iterator[None]:
         raise TrainingError(
             f"torch.compile has failed: {reason}", hint="leave train.compile out, or install what it asks for"
         ) from error
-
-
-def _add_gradient(
-    model: Transformer,
-    batch: Batch,
-    config: TrainConfig,
-    forward: Callable[[Batch], Tensor],
-    dtype: torch.dtype,
-    n_times: int,
-    pad_id: int,
-    n_tokens: int,
-) -> float:
-    tgt_out_N = batch.tgt_out_BT[batch.tgt_out_BT != pad_id]
-    hidden_2ND = forward(batch).view(n_times, len(tgt_out_N), -1)
-    loss_sum = (
-        smoothed_cross_entropy(
-            hidden_2ND.transpose(0, 1).flatten(0, 1),  # the two rows of a token side by side
-            model.output_weight_VD,
-            tgt_out_N.repeat_interleave(n_times),
-            label_smoothing=config.label_smoothing,
-            r_drop=config.r_drop,
-            dtype=dtype,
-        )
-        / n_times
-    )
-    torch.autograd.backward(loss_sum / n_tokens)
-    return loss_sum.item()

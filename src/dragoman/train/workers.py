@@ -1,10 +1,10 @@
 """The gradient of an update, its batches side by side in several processes.
 
 Threads inside an operation help little where operations are short, and Python's threads wait for one another; so each
-further core gets a process of its own, and batches are split where there are fewer of them than cores. All processes
-read the same weights, in shared memory. The first sends each of the others a piece through a pipe, makes the gradient
-of one itself, and adds up what the others left in shared memory. A process that finds its pipe closed ends: none
-outlives the first, however that one ended.
+further core gets a process of its own. Batches are split where there are fewer of them than cores, or where they are
+large for the model. All processes read the same weights, in shared memory. The first sends each of the others a piece
+through a pipe, makes the gradient of one itself, and adds to it what the others made in shared memory. A process that
+finds its pipe closed ends: none outlives the first, however that one ended.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
-from typing import IO, cast
+from typing import IO
 
 import numpy as np
 import torch
@@ -32,10 +32,13 @@ from dragoman.model.transformer import Transformer
 from dragoman.train.config import TrainConfig
 from dragoman.train.gradient import add_gradient
 
-_HEADER = struct.Struct("<6q")  # target tokens of the update, step, number of the batch; B, S, T
+_HEADER = struct.Struct("<6q")  # target tokens of the update, step, number of the piece; B, S, T
 _LOSS = struct.Struct("<d")
 _MOST_PROCESSES = 8  # more would add up gradients for longer than they make them
 _FEWEST_TOKENS = 256  # of a piece of a batch: less is not worth sending
+# What the layers of a piece put down for the way back, in positions x width x layers, on a processor: smaller pieces
+# pass through its caches just as well, with less padding, and memory does not grow with the batch.
+_MOST_VALUES = 8_000_000
 _ALIGNMENT = 64  # bytes; the last bit of a product can depend on where a matrix begins: all begin as PyTorch's own do
 # Signals that a terminal or a service sends to every process are for the first, which ends the others when it is done.
 # Modules are looked for where the first finds them, which is not the working directory.
@@ -53,7 +56,7 @@ class Workers:
     """This process and as many others as can share an update; they start when there is something to share.
 
     What comes out does not depend on their number: gradients are added up in the order of the pieces, as one process
-    would that made them one after the other. The pieces are the batches, unless there are fewer of these than threads.
+    would that made them one after the other. The pieces are the batches, unless these are too few or too large.
     """
 
     def __init__(self, model: Transformer, config: TrainConfig, pad_id: int) -> None:
@@ -105,8 +108,15 @@ class Workers:
         return loss / n_tokens, n_tokens
 
     def _split(self, batch: Batch) -> Sequence[Batch]:
-        n_pieces = min(self._n_pieces, len(batch.src_BS), batch.n_tgt_tokens // _FEWEST_TOKENS)
+        n_sharing = max(1, min(self._n_pieces, batch.n_tgt_tokens // _FEWEST_TOKENS))
+        n_pieces = min(-(-self._n_values(batch) // (n_sharing * _MOST_VALUES)) * n_sharing, len(batch.src_BS))
         return list(batch.parts(n_pieces, pad_id=self._pad_id)) if n_pieces > 1 else [batch]
+
+    def _n_values(self, batch: Batch) -> int:
+        if self._device.type != "cpu":  # a GPU is quickest with all of a batch at once
+            return 1
+        shape, n_times = self._model.config, 2 if self._config.r_drop else 1
+        return n_times * batch.tgt_out_BT.numel() * shape.d_model * (shape.n_encoder_layers + shape.n_decoder_layers)
 
     def _start(self) -> None:
         model, n = self._model, self._n_others
@@ -140,13 +150,13 @@ class _Other:
         self._write(json.dumps(settings).encode() + b"\n")
 
     def send(self, batch: Batch, n_tokens: int, step: int, number: int) -> None:
-        """Gives it a batch to work on."""
+        """Gives it a piece to work on."""
         header = _HEADER.pack(n_tokens, step, number, *batch.src_BS.shape, batch.tgt_in_BT.shape[1])
         ids = torch.cat([batch.src_BS.flatten(), batch.tgt_in_BT.flatten(), batch.tgt_out_BT.flatten()])
         self._write(header + ids.numpy().tobytes())
 
     def receive(self) -> float:
-        """Waits for the batch's loss; its gradient is then in shared memory."""
+        """Waits for the piece's loss; its gradient is then in shared memory."""
         answer = self._from.read(_LOSS.size)
         if len(answer) < _LOSS.size:
             raise self._ended()
@@ -177,7 +187,7 @@ class _Other:
 
 
 def work() -> None:
-    """What each other process does: the gradient of every batch it is sent, until its pipe is closed."""
+    """What each other process does: the gradient of every piece it is sent, until its pipe is closed."""
     keep_freed_memory()
     with suppress(EOFError, BrokenPipeError):  # the first process has ended
         _work(sys.stdin.buffer, sys.stdout.fileno())
@@ -193,18 +203,18 @@ def _work(source: IO[bytes], sink: int) -> None:
     model = Transformer(ModelConfig(**settings["model"])).to(getattr(torch, settings["dtype"]))
     weights, gradient = (_mapped(file, model) for file in settings["files"])
     _read_weights(model, weights)
-    places = _views(model, gradient)
+    for parameter, place in zip(model.parameters(), _views(model, gradient), strict=True):
+        parameter.grad = place
     while True:
         n_tokens, step, number, n_rows, src_len, tgt_len = _HEADER.unpack(_read(source, _HEADER.size))
         sizes = [n_rows * src_len, n_rows * tgt_len, n_rows * tgt_len]
         ids = torch.from_numpy(np.frombuffer(_read(source, 8 * sum(sizes)), dtype=np.int64).copy())
         src, tgt_in, tgt_out = (part.view(n_rows, -1) for part in torch.split(ids, sizes))
         batch = Batch(src, tgt_in, tgt_out, n_tgt_tokens=0, indices=np.empty(0, dtype=np.int64))
+        gradient.zero_()
         loss = add_gradient(
             model, batch, config, pad_id=settings["pad_id"], n_tokens=n_tokens, step=step, number=number
         )
-        torch._foreach_copy_(places, [cast("Tensor", parameter.grad) for parameter in model.parameters()])
-        model.zero_grad()
         os.write(sink, _LOSS.pack(loss))
 
 
