@@ -67,11 +67,10 @@ def _ratio(one_round: dict[str, Any], peer: str, other: str, clock: str) -> floa
 def table(run: dict[str, Any]) -> str:
     """Markdown."""
     summary = run["summary"]
-    peak = median(r["gemm_flops"] for r in run["rounds"]) / 1e9
     lines = [
         f"### {run['size']}, {run['threads']} thread{'s' * (run['threads'] > 1)}",
         "",
-        f"{len(run['rounds'])} rounds of {run['updates']} updates; GEMM peak {peak:.0f} GFLOP/s "
+        f"{len(run['rounds'])} rounds of {run['updates']} updates; GEMM peak {_peak(run) / 1e9:.0f} GFLOP/s "
         f"(median){vectors(run)}.",
         "",
         "| | parameters | target tokens/s (min to max) | ÷ Hugging Face | by CPU time | of GEMM peak | peak memory |",
@@ -93,6 +92,32 @@ def table(run: dict[str, Any]) -> str:
     if any(s["is_disturbed"] for s in summary.values()):
         lines += ["", "The machine was busy with other work: a peer did not get a whole core all the time."]
     return "\n".join(lines) + "\n"
+
+
+def scaling(runs: list[dict[str, Any]]) -> str:
+    """What further threads give, as Markdown; runs of one thread and of more are minutes apart."""
+    alone = {run["size"]: run for run in runs if run["threads"] == 1}
+    pairs = [(run, alone[run["size"]]) for run in runs if run["threads"] > 1 and run["size"] in alone]
+    peers = [peer for peer in NAMES if any(peer in run["summary"] and peer in one["summary"] for run, one in pairs)]
+    lines = [
+        "### Several threads over one",
+        "",
+        "| | " + " | ".join(f"{run['size']}, {run['threads']}" for run, _ in pairs) + " |",
+        "| --- |" + " ---: |" * len(pairs),
+        "| GEMM peak | " + " | ".join(f"{_peak(run) / _peak(one):.2f}" for run, one in pairs) + " |",
+    ]
+    for peer in peers:
+        cells = (_speedup(run["summary"].get(peer), one["summary"].get(peer)) for run, one in pairs)
+        lines.append(f"| {NAMES[peer]} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n" if pairs else ""
+
+
+def _speedup(summary: dict[str, Any] | None, of_one: dict[str, Any] | None) -> str:
+    return f"{summary['tokens_per_s'] / of_one['tokens_per_s']:.2f}" if summary and of_one else ""
+
+
+def _peak(run: dict[str, Any]) -> float:
+    return median(r["gemm_flops"] for r in run["rounds"])
 
 
 def draw(runs: list[dict[str, Any]], path: Path) -> None:

@@ -19,7 +19,7 @@ from benchmarks.environments import ENVIRONMENTS, ROOT, python_of
 from benchmarks.machine import machine
 from benchmarks.train_speed.batches import write_batches
 from benchmarks.train_speed.flops import update_flops
-from benchmarks.train_speed.report import OURS, draw, summarize, table
+from benchmarks.train_speed.report import OURS, draw, scaling, summarize, table
 from benchmarks.train_speed.workers.protocol import SIZES, Batch, read_batches
 
 PEERS = (*OURS, "huggingface", "pytorch", "fairseq", "opennmt", "sockeye", "joeynmt")
@@ -117,7 +117,7 @@ def main() -> None:
             )
             args.out.write_text(json.dumps(results, indent=1) + "\n")  # so far: a base run is long
             print(table(run), flush=True)
-    args.out.with_suffix(".md").write_text("\n".join(map(table, results["runs"])))
+    args.out.with_suffix(".md").write_text("\n".join([*map(table, results["runs"]), scaling(results["runs"])]))
     draw(results["runs"], args.out.with_suffix(".png"))
 
 

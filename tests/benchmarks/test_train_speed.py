@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from benchmarks.train_speed.flops import update_flops
-from benchmarks.train_speed.report import draw, summarize, table
+from benchmarks.train_speed.report import draw, scaling, summarize, table
 from benchmarks.train_speed.workers.protocol import Batch, Size
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -42,6 +42,21 @@ def test_the_best_peer_is_the_yardstick_of_ours() -> None:
     assert ours["gemm_share"] == 0.5
     assert ours["tokens_per_s"] == 50
     assert "Dragoman / best peer (fairseq): 2.00, by CPU time 2.00" in table(run)
+
+
+def test_what_a_second_thread_gives() -> None:
+    """Of peers and sizes that were measured with both."""
+    one = measured("tiny", {"ours": (2.0, 4.0, 2.0), "huggingface": (6.0, 12.0, 6.0), "sockeye": (9.0, 9.0, 9.0)})
+    two = measured("tiny", {"ours": (1.0, 1.0, 1.0), "huggingface": (4.0, 4.0, 4.0)}) | {"threads": 2}
+    lines = scaling([one, measured("base", {"ours": (1.0,)}), two]).splitlines()
+    assert lines[2:] == [
+        "| | tiny, 2 |",
+        "| --- | ---: |",
+        "| GEMM peak | 1.00 |",
+        "| **Dragoman** | 2.00 |",
+        "| Hugging Face Marian | 1.50 |",
+    ]
+    assert scaling([one]) == ""
 
 
 def test_a_picture_of_runs_with_different_peers(tmp_path: Path) -> None:
