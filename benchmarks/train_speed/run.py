@@ -61,10 +61,8 @@ def measure(peers: list[str], size: str, threads: int, n_rounds: int, n_updates:
 
 
 def _worker(peer: str, python: Path, size: str, batches: Path, threads: int, core: int | None) -> Worker:
-    command: list[object] = (
-        ["env", "OMP_WAIT_POLICY=PASSIVE"] if peer in OURS else []
-    )  # as `dragoman` sets it for itself
-    command += [python, "-m", f"benchmarks.train_speed.workers.{peer.replace('-', '_')}"]
+    waiting = ["env", "OMP_WAIT_POLICY=PASSIVE"] if peer in OURS else []  # as `dragoman` sets it for itself
+    command = [*waiting, python, "-m", f"benchmarks.train_speed.workers.{peer.replace('-', '_')}"]
     command += ["--size", size, "--batches", batches, "--threads", threads]
     command += [] if core is None else ["--core", core]
     return Worker(peer, command, _SCRATCH / f"{peer}.log", threads)
